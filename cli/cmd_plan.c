@@ -427,7 +427,7 @@ const cli_command cli_plan = {
         "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
         "rank, "
         "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
-        "rank_weights with --json); where gradients are compressed also how many updates send them whole before that, "
+        "rank_weights with --json); where ranks compress also how many updates send all gradients before that, "
         "what each of those sends and the whole run (rank_whole, rank_whole_sent, rank_run_sent); with --machine also "
         "the time that those take where its links carry what they can "
         "(rank_seconds). None of them is started.\n\n"

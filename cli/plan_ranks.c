@@ -26,11 +26,13 @@ void cli_plan_ranks_print(const mixt_plan_info *info, double link)
              (long long)info->ranks, cli_format_bytes(text, (double)info->rank_sent), (long long)info->rank_sent);
     if (info->rank_whole) {
         char run[32];
-        cli_line(stdout, "",
-                 "before that %lld updates with gradients whole: %s (%lld bytes) each; %s (%lld bytes) in all",
-                 (long long)info->rank_whole, cli_format_bytes(text, (double)info->rank_whole_sent),
-                 (long long)info->rank_whole_sent, cli_format_bytes(run, (double)info->rank_run_sent),
-                 (long long)info->rank_run_sent);
+        cli_line(
+            stdout, "",
+            "before that %lld updates with all gradients: %s (%lld bytes) each; with the last, which sends all that is "
+            "left, %s (%lld bytes) in all",
+            (long long)info->rank_whole, cli_format_bytes(text, (double)info->rank_whole_sent),
+            (long long)info->rank_whole_sent, cli_format_bytes(run, (double)info->rank_run_sent),
+            (long long)info->rank_run_sent);
     }
     printf("  %-12s%14s%14s%s\n", "an update", "to all", "to each", link > 0 ? "          ms" : "");
     print_sent(info, link, "gradients", info->rank_gradients);

@@ -44,15 +44,15 @@ typedef struct mixt_plan_info {
     size_t activations_kept_all; /**< bytes that activations take without recomputation; 0: no budget is set */
     int64_t ranks;               /**< processes that share each update; 1: it is alone */
     int64_t rank_sent;           /**< bytes that one of them sends in an update */
-    int64_t rank_gradients;      /**< of those: gradients, and their sums */
-    int64_t rank_weights;        /**< weights, where state is shared out */
-    int64_t rank_whole;          /**< updates at first that send all gradients, before they are compressed */
-    int64_t rank_whole_sent;     /**< bytes that one of them sends in each of those */
-    int64_t rank_run_sent;       /**< and in all updates of the run; 0: nobody knows how many there will be */
-    char device_name[128];       /**< of a GPU; "" on the CPU, and so are the next three 0 */
-    size_t device_bytes;         /**< memory of the GPU */
-    size_t device_free;          /**< free there now */
-    size_t device_other;         /**< in use there beside mixt's own: context, libraries, other programs */
+    int64_t rank_gradients;  /**< of those: gradients and their sums, or differences of weights that are compressed */
+    int64_t rank_weights;    /**< weights, where state is shared out */
+    int64_t rank_whole;      /**< updates at first that ranks make together, before they compress */
+    int64_t rank_whole_sent; /**< bytes that one of them sends in each of those */
+    int64_t rank_run_sent;   /**< and in all updates of the run; 0: nobody knows how many there will be */
+    char device_name[128];   /**< of a GPU; "" on the CPU, and so are the next three 0 */
+    size_t device_bytes;     /**< memory of the GPU */
+    size_t device_free;      /**< free there now */
+    size_t device_other;     /**< in use there beside mixt's own: context, libraries, other programs */
 } mixt_plan_info;
 /** Needs a compiled trainer, as does everything below: MIXT_ERROR_STATE otherwise. */
 mixt_status mixt_plan_describe(const mixt_trainer *trainer, mixt_plan_info *info);

@@ -65,7 +65,7 @@ mixt_status mixt_trainer_join(mixt_trainer *trainer, const mixt_communicator *co
 /** How gradients went over the ranks, as this one saw it. */
 typedef struct mixt_rank_trace {
     int64_t sent;    /**< bytes that this rank has sent since the run was opened */
-    int64_t buckets; /**< that the gradients go in; 0: they are compressed, and go after the backward pass */
+    int64_t buckets; /**< that the gradients go in; 0: ranks compress: differences of weights go after each update */
     double pass;     /**< seconds of the newest update's last pass, until all gradients were made */
     double seconds;  /**< that sums have taken, in all updates */
     double waited;   /**< of those: what updates waited for */

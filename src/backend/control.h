@@ -129,7 +129,7 @@ static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const 
     bool dynamic = scaling->enabled && scaling->dynamic;
     double unscale = update->gradient_factor / (double)control->scale, norm = sqrt(sum_squares) * unscale;
     control->grad_norm = (float)norm;
-    found_inf = found_inf || !(norm <= (double)FLT_MAX) || !(unscale <= (double)FLT_MAX);
+    found_inf = found_inf || update->skip || !(norm <= (double)FLT_MAX) || !(unscale <= (double)FLT_MAX);
     control->found_inf = found_inf;
     control->used_scale = control->scale;
     if (found_inf) {

@@ -100,6 +100,7 @@ typedef struct mixt__update {
                             // were weighed before all targets of the update were counted
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
     void *workspace;               // the backend's update_workspace() bytes: partial sums and what else it keeps
+    bool skip;                     // whatever the statistics say: another rank's gradients are not finite
     bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
 

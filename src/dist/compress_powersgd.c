@@ -1,4 +1,4 @@
-/* PowerSGD: each matrix as a product of two thin ones, found by one step of subspace iteration an update.
+/* PowerSGD: each matrix as a product of two thin ones, found by one step of subspace iteration an exchange.
  *
  * Factors are stored transposed, (rank, rows) and (rank, columns). Sums run in FP64 along a fixed order of their own
  * for every element, whatever the number of threads.
@@ -6,6 +6,7 @@
 #include "dist/compress.h"
 
 #include "base/rng.h"
+#include "base/status.h"
 #include "base/threads.h"
 
 #include <math.h>
@@ -18,14 +19,13 @@ enum {
 
 /** One matrix and its factors. */
 typedef struct product {
-    const float *moved;       // (rows, columns)
+    float *rest;              // (rows, columns) what this rank has to send, then what it has not sent
     const float *q;           // (rank, columns)
     float *left;              // (rank, rows)
-    float *right;             // (rank, columns) of a part
+    float *right;             // (rank, columns) of this rank
     const float *right_total; // (rank, columns) of all ranks
-    float *feedback, *sum;    // (rows, columns)
-    int64_t rank, rows, columns;
-    float scale;
+    float *common;            // (rows, columns)
+    int64_t rank, rows, columns, ranks;
 } product;
 
 static double dot(const float *a, const float *b, int64_t count)
@@ -91,22 +91,22 @@ static void make_orthonormal(float *rows, int64_t rank, int64_t count)
 
 /* ---- products ---- */
 
-/** left = m·q of some rows. */
+/** left = d·q of some rows. */
 static void multiply_left(void *argument, int64_t begin, int64_t end, int thread)
 {
     const product *p = argument;
     (void)thread;
     for (int64_t i = begin; i < end; i++)
         for (int64_t k = 0; k < p->rank; k++)
-            p->left[k * p->rows + i] = (float)dot(p->moved + i * p->columns, p->q + k * p->columns, p->columns);
+            p->left[k * p->rows + i] = (float)dot(p->rest + i * p->columns, p->q + k * p->columns, p->columns);
 }
 
-/** Some rows of right = mᵀ·left, of one tile of columns. */
+/** Some rows of right = dᵀ·left, of one tile of columns. */
 static void multiply_tile(const product *p, int64_t begin, int64_t width, int64_t first, int64_t several)
 {
     double sums[TOGETHER][TILE] = {{0}};
     for (int64_t i = 0; i < p->rows; i++) {
-        const float *row = p->moved + i * p->columns + begin;
+        const float *row = p->rest + i * p->columns + begin;
         for (int64_t k = 0; k < several; k++) {
             double factor = (double)p->left[(first + k) * p->rows + i];
             for (int64_t j = 0; j < width; j++)
@@ -140,119 +140,91 @@ static void expand(const product *p, const float *right, int64_t row, int64_t be
     }
 }
 
-/** What a part does not send of some rows becomes its feedback. */
-static void keep_rest(void *argument, int64_t begin, int64_t end, int thread)
+/** Of some rows: what all ranks send leaves the common weights, what this one sends leaves its own rest. */
+static void take(void *argument, int64_t begin, int64_t end, int thread)
 {
     const product *p = argument;
-    double sent[TILE];
+    double sent[TILE], all[TILE];
     (void)thread;
     for (int64_t i = begin; i < end; i++)
         for (int64_t at = 0; at < p->columns; at += TILE) {
             int64_t width = p->columns - at < TILE ? p->columns - at : TILE, here = i * p->columns + at;
             expand(p, p->right, i, at, width, sent);
-            for (int64_t j = 0; j < width; j++)
-                p->feedback[here + j] = (float)(((double)p->moved[here + j] - sent[j]) / (double)p->scale);
-        }
-}
-
-static void write_sum(void *argument, int64_t begin, int64_t end, int thread)
-{
-    const product *p = argument;
-    double all[TILE];
-    (void)thread;
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t at = 0; at < p->columns; at += TILE) {
-            int64_t width = p->columns - at < TILE ? p->columns - at : TILE;
             expand(p, p->right_total, i, at, width, all);
-            for (int64_t j = 0; j < width; j++)
-                p->sum[i * p->columns + at + j] = (float)all[j];
+            for (int64_t j = 0; j < width; j++) {
+                p->rest[here + j] = (float)((double)p->rest[here + j] - sent[j]);
+                p->common[here + j] = (float)((double)p->common[here + j] - all[j] / (double)p->ranks);
+            }
         }
 }
 
-/* ---- the sum ---- */
+/* ---- the exchange ---- */
 
-static product product_of(const mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t index, int64_t part,
-                          float *sum, float scale)
+static product product_of(const mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t index, float *rest)
 {
     const mixt__compress_piece *piece = &c->pieces[index];
-    product p = {.rank = c->how.rank, .rows = piece->rows, .columns = piece->columns, .scale = scale};
-    p.moved = mixt__compress_moved(c, part, sum) + piece->offset;
+    product p = {.rank = c->how.rank, .rows = piece->rows, .columns = piece->columns, .ranks = c->ranks};
+    p.rest = rest + piece->offset;
     p.q = c->factors + piece->right;
     p.left = rooms->left + piece->at;
-    p.right = rooms->right + part * c->counts.right + piece->right;
+    p.right = rooms->right + piece->right;
     p.right_total = rooms->right_sum + piece->right;
-    p.feedback = c->feedback + part * c->total + piece->offset;
-    p.sum = sum + piece->offset;
     return p;
 }
 
 /** Left factors, and behind them what travels whole. */
-static void fill_left(mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t part, float *sum)
+static void fill_left(const mixt__compressor *c, const mixt__compress_rooms *rooms, float *rest)
 {
-    float *row = rooms->left + part * (c->counts.left + c->counts.whole);
-    const float *moved = mixt__compress_moved(c, part, sum);
     for (int64_t i = 0; i < c->counts.pieces; i++) {
         const mixt__compress_piece *piece = &c->pieces[i];
-        if (piece->whole) {
-            memcpy(row + c->counts.left + piece->at, moved + piece->offset,
-                   (size_t)(piece->rows * piece->columns) * sizeof *row);
-            continue;
-        }
-        product p = product_of(c, rooms, i, part, sum, 1);
-        p.left = row + piece->at;
-        mixt__parallel(p.rows, 1, multiply_left, &p);
+        product p = product_of(c, rooms, i, rest);
+        if (piece->whole)
+            memcpy(rooms->left + c->counts.left + piece->at, p.rest, (size_t)(p.rows * p.columns) * sizeof *p.rest);
+        else
+            mixt__parallel(p.rows, 1, multiply_left, &p);
     }
 }
 
-/** Right factors of each part from the left one of all ranks. */
-static void fill_right(mixt__compressor *c, const mixt__compress_rooms *rooms, float *sum)
+/** This rank's right factors from the left one of all. */
+static void fill_right(const mixt__compressor *c, const mixt__compress_rooms *rooms, float *rest)
 {
     for (int64_t i = 0; i < c->counts.pieces; i++) {
         if (c->pieces[i].whole)
             continue;
         make_orthonormal(rooms->left + c->pieces[i].at, c->how.rank, c->pieces[i].rows);
-        for (int64_t part = 0; part < c->parts; part++) {
-            product p = product_of(c, rooms, i, part, sum, 1);
-            mixt__parallel(p.columns, TILE, multiply_right, &p);
-        }
+        product p = product_of(c, rooms, i, rest);
+        mixt__parallel(p.columns, TILE, multiply_right, &p);
     }
+    memcpy(rooms->right_sum, rooms->right, (size_t)c->counts.right * sizeof *rooms->right);
 }
 
-static void finish_piece(mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t index, float *sum, float scale)
+static void finish_piece(mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t index, float *rest,
+                         float *common)
 {
     const mixt__compress_piece *piece = &c->pieces[index];
     if (piece->whole) {
-        memcpy(sum + piece->offset, rooms->left + c->counts.left + piece->at,
-               (size_t)(piece->rows * piece->columns) * sizeof *sum);
+        mixt__compress_take_whole(c, piece, rooms->left + c->counts.left + piece->at, rest, common);
         return;
     }
-    for (int64_t part = 0; part < c->parts; part++) { // before the sum takes the place of the only part
-        product p = product_of(c, rooms, index, part, sum, scale);
-        mixt__parallel(p.rows, 1, keep_rest, &p);
-    }
-    product p = product_of(c, rooms, index, 0, sum, scale);
-    mixt__parallel(p.rows, 1, write_sum, &p);
+    product p = product_of(c, rooms, index, rest);
+    p.common = common + piece->offset;
+    mixt__parallel(p.rows, 1, take, &p);
     float *q = c->factors + piece->right;
     memcpy(q, p.right_total, (size_t)(c->how.rank * p.columns) * sizeof *q);
     for (int64_t k = 0; k < c->how.rank; k++)
         normalise(q + k * p.columns, p.columns);
 }
 
-mixt_status mixt__compress_powersgd(mixt__compressor *c, float *sum, float scale)
+mixt_status mixt__compress_powersgd(mixt__compressor *c, float *rest, float *common)
 {
     const mixt__compress_rooms rooms = mixt__compress_rooms_of(c);
     const mixt__compress_counts *n = &c->counts;
     give_directions(c);
-    for (int64_t part = 0; part < c->parts; part++)
-        fill_left(c, &rooms, part, sum);
-    mixt_status status = mixt__compress_add_rows(c, rooms.left, n->left + n->whole, n->left + n->whole);
-    if (status != MIXT_OK)
-        return status;
-    fill_right(c, &rooms, sum);
-    for (int64_t part = 0; part < c->parts; part++)
-        mixt__sum_part(rooms.right_sum, rooms.right + part * n->right, n->right, MIXT_DTYPE_FP32, part, false);
-    status = mixt__compress_add_ranks(c, rooms.right_sum, n->right);
-    for (int64_t i = 0; i < n->pieces && status == MIXT_OK; i++)
-        finish_piece(c, &rooms, i, sum, scale);
-    return status;
+    fill_left(c, &rooms, rest);
+    MIXT_TRY(mixt__compress_add_ranks(c, rooms.left, n->left + n->whole));
+    fill_right(c, &rooms, rest);
+    MIXT_TRY(mixt__compress_add_ranks(c, rooms.right_sum, n->right));
+    for (int64_t i = 0; i < n->pieces; i++)
+        finish_piece(c, &rooms, i, rest, common);
+    return MIXT_OK;
 }

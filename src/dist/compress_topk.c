@@ -5,6 +5,7 @@
  */
 #include "dist/compress.h"
 
+#include "base/status.h"
 #include "base/threads.h"
 #include "num/num.h"
 
@@ -137,71 +138,61 @@ void mixt__compress_select(const float *values, int64_t count, int64_t kept, mix
     mixt__parallel(chunks, 1, write_chosen, &s);
 }
 
-/* ---- the sum ---- */
+/* ---- the exchange ---- */
 
-typedef struct division {
-    const float *moved;
-    float *feedback, scale;
-} division;
-
-static void keep_all(void *argument, int64_t begin, int64_t end, int thread)
+/** Chooses this rank's pairs; what travels whole is put where it is summed. */
+static void choose(const mixt__compressor *c, const mixt__compress_rooms *rooms, const float *rest)
 {
-    const division *d = argument;
-    (void)thread;
-    for (int64_t i = begin; i < end; i++)
-        d->feedback[i] = d->moved[i] / d->scale;
-}
-
-/** What a part does not send of a matrix becomes its feedback. */
-static void keep_rest(mixt__compressor *c, const mixt__compress_piece *p, int64_t part, const float *moved,
-                      const mixt__compress_pair *pairs, float scale)
-{
-    enum { GRAIN = 4096 };
-    division d = {moved, c->feedback + part * c->total + p->offset, scale};
-    mixt__parallel(p->rows * p->columns, GRAIN, keep_all, &d);
-    for (int64_t k = 0; k < p->kept; k++)
-        d.feedback[pairs[k].index] = 0;
-}
-
-/** Chooses a part's pairs and keeps the rest; what travels whole is put where it is summed. */
-static void choose(mixt__compressor *c, const mixt__compress_rooms *rooms, int64_t part, float *sum, float scale)
-{
-    int64_t row = c->group ? c->group->rank : part;
-    const float *moved = mixt__compress_moved(c, part, sum);
+    int64_t row = c->group ? c->group->rank : 0;
     for (int64_t i = 0; i < c->counts.pieces; i++) {
         const mixt__compress_piece *p = &c->pieces[i];
         int64_t count = p->rows * p->columns;
-        if (p->whole) {
-            memcpy(rooms->left + part * c->counts.whole + p->at, moved + p->offset, (size_t)count * sizeof *moved);
-            continue;
-        }
         mixt__compress_pair *pairs = rooms->pairs + row * c->counts.pairs + p->at;
-        mixt__compress_select(moved + p->offset, count, p->kept, pairs, rooms->bins);
-        keep_rest(c, p, part, moved + p->offset, pairs, scale);
+        if (p->whole)
+            memcpy(rooms->left + p->at, rest + p->offset, (size_t)count * sizeof *rest);
+        else
+            mixt__compress_select(rest + p->offset, count, p->kept, pairs, rooms->bins);
     }
 }
 
-mixt_status mixt__compress_topk(mixt__compressor *c, float *sum, float scale)
+/** Everyone's pairs to everyone. */
+static mixt_status share_pairs(const mixt__compressor *c, mixt__compress_pair *pairs)
+{
+    mixt__group *g = c->group;
+    size_t bytes = (size_t)c->counts.pairs * sizeof *pairs;
+    int count = 0;
+    if (!g || !bytes)
+        return MIXT_OK;
+    for (int peer = 0; peer < g->size; peer++) {
+        if (peer == g->rank)
+            continue;
+        g->out[count] = (mixt__message){peer, pairs + g->rank * c->counts.pairs, bytes};
+        g->in[count++] = (mixt__message){peer, pairs + peer * c->counts.pairs, bytes};
+    }
+    return mixt__group_exchange(g, count, count, 1);
+}
+
+mixt_status mixt__compress_topk(mixt__compressor *c, float *rest, float *common)
 {
     const mixt__compress_rooms rooms = mixt__compress_rooms_of(c);
-    for (int64_t part = 0; part < c->parts; part++)
-        choose(c, &rooms, part, sum, scale);
-    mixt_status status = mixt__compress_share_rows(c, rooms.pairs, (size_t)c->counts.pairs * sizeof *rooms.pairs);
-    if (status == MIXT_OK)
-        status = mixt__compress_add_rows(c, rooms.left, c->counts.whole, c->counts.whole);
-    for (int64_t i = 0; i < c->counts.pieces && status == MIXT_OK; i++) {
+    int64_t own = c->group ? c->group->rank : 0;
+    choose(c, &rooms, rest);
+    MIXT_TRY(share_pairs(c, rooms.pairs));
+    MIXT_TRY(mixt__compress_add_ranks(c, rooms.left, c->counts.whole));
+    for (int64_t i = 0; i < c->counts.pieces; i++) {
         const mixt__compress_piece *p = &c->pieces[i];
-        float *to = sum + p->offset;
         if (p->whole) {
-            memcpy(to, rooms.left + p->at, (size_t)(p->rows * p->columns) * sizeof *to);
+            mixt__compress_take_whole(c, p, rooms.left + p->at, rest, common);
             continue;
         }
-        mixt__parallel_zero(to, (size_t)(p->rows * p->columns) * sizeof *to);
         for (int64_t rank = 0; rank < c->ranks; rank++) {
             const mixt__compress_pair *pairs = rooms.pairs + rank * c->counts.pairs + p->at;
-            for (int64_t k = 0; k < p->kept; k++)
-                to[pairs[k].index] += pairs[k].value;
+            for (int64_t k = 0; k < p->kept; k++) {
+                common[p->offset + pairs[k].index] -= pairs[k].value / (float)c->ranks;
+                if (rank == own)
+                    rest[p->offset + pairs[k].index] = 0;
+            }
         }
     }
-    return status;
+    return MIXT_OK;
 }

@@ -59,15 +59,20 @@ static mixt_status node_of(const mixt_trainer *t, int64_t index, const mixt__exe
     return MIXT_OK;
 }
 
-/** What ranks send before gradients are compressed, and in all. */
+/** What ranks send before they compress, and in all: the last update sends everything that is left. */
 static void describe_phases(const mixt__trainer *t, mixt_plan_info *info)
 {
-    int64_t updates = t->settings.schedule.total_steps, after = t->ranks.compress_after, whole, rest;
+    int64_t updates = t->settings.schedule.total_steps, after = t->ranks.compress_after, whole, rest, last = 0;
     bool compressed = t->ranks.compression.kind != MIXT_COMPRESS_NONE && info->ranks > 1;
     info->rank_whole = !compressed ? 0 : updates && updates < after ? updates : after;
-    info->rank_whole_sent = info->rank_whole ? mixt__ranks_sent(t, true) : 0;
+    info->rank_whole_sent = info->rank_whole ? mixt__ranks_sent_plain(t) : 0;
+    int64_t between = updates > info->rank_whole ? updates - info->rank_whole : 0;
+    if (compressed && between) {
+        last = mixt__ranks_sent_last(t);
+        between--;
+    }
     if (!__builtin_mul_overflow(info->rank_whole, info->rank_whole_sent, &whole) &&
-        !__builtin_mul_overflow(updates > info->rank_whole ? updates - info->rank_whole : 0, info->rank_sent, &rest) &&
+        !__builtin_mul_overflow(between, info->rank_sent, &rest) && !__builtin_add_overflow(rest, last, &rest) &&
         !__builtin_add_overflow(whole, rest, &whole))
         info->rank_run_sent = updates ? whole : 0;
 }
@@ -91,7 +96,7 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->activations_kept_all = step->recompute.kept_all;
     bool alone = !t->core.ranks.group && !t->core.ranks.planned;
     info->ranks = alone ? 1 : t->core.settings.ranks;
-    info->rank_sent = mixt__ranks_sent(&t->core, false);
+    info->rank_sent = mixt__ranks_sent(&t->core);
     info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(&t->core);
     info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(&t->core);
     describe_phases(&t->core, info);

@@ -89,12 +89,24 @@ static mixt_status check_compress(const mixt_config *c)
                           "dist.compress=%s and dist.reduce=%s: what is compressed travels in fp32, leave one of them "
                           "out",
                           word, mixt__config_string(c, MIXT_KEY_DIST_REDUCE));
-    if (how.kind != MIXT_COMPRESS_NONE && mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1)
+    if (how.kind != MIXT_COMPRESS_NONE && mixt__config_int(c, MIXT_KEY_DIST_ZERO))
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "dist.compress=%s needs all gradients on every rank, which dist.zero=%lld shares out: use "
-                          "dist.zero=1",
+                          "dist.compress=%s: every rank makes updates with moments of its own, which dist.zero=%lld "
+                          "would share out: leave one of them out",
                           word, (long long)mixt__config_int(c, MIXT_KEY_DIST_ZERO));
     return MIXT_OK;
+}
+
+/** Ranks that update weights by themselves have a set each: one process has one. */
+static mixt_status check_alone(const mixt_run *run)
+{
+    const char *word = mixt__config_string(run->config, MIXT_KEY_DIST_COMPRESS);
+    if (run->experiment.ranks == 1 || !strcmp(word, "none"))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "dist.compress=%s: each of the %lld ranks has weights and moments of its own, which one process "
+                      "does not keep; start as many with a launcher (mpirun -n %lld), or leave out dist.ranks",
+                      word, (long long)run->experiment.ranks, (long long)run->experiment.ranks);
 }
 
 /** Keys that may differ from rank to rank: where one is to fail in a test, and how many threads it has. */
@@ -213,7 +225,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
     run->experiment.ranks = several ? found.size : asked ? asked : 1;
     run->experiment.on_device = on_device && options->ranks && (several || run->experiment.ranks == 1);
     if (!several)
-        return MIXT_OK;
+        return options->ranks ? check_alone(run) : MIXT_OK;
     if (asked && asked != found.size)
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
                           (long long)asked, found.launcher, found.size);
@@ -342,7 +354,7 @@ void mixt__run_ranks_note(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
-    int64_t sent = mixt__ranks_sent(t, false), plain = mixt__ranks_sent_plain(t), whole = t->ranks.compress_after;
+    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t), whole = t->ranks.compress_after;
     char less[128] = "", over[320];
     const char *sums = e->device_sums ? e->device_sums->version : "";
     snprintf(over, sizeof over, "%s%s%s", run->group ? run->group->transport->version : "", *sums ? ", sums over " : "",
@@ -350,7 +362,7 @@ void mixt__run_ranks_note(mixt_run *run)
     if (sent < plain) {
         int end = snprintf(less, sizeof less, ", %lld bytes instead of %lld", (long long)sent, (long long)plain);
         if (whole)
-            snprintf(less + end, sizeof less - (size_t)end, ", after %lld updates whole", (long long)whole);
+            snprintf(less + end, sizeof less - (size_t)end, ", after %lld updates together", (long long)whole);
     }
     if (run->group)
         mixt__run_note(run, false,
@@ -374,7 +386,7 @@ void mixt__run_ranks_note_end(mixt_run *run)
                        "%-8s %.1f MiB sent a rank; sums took %.2f s, %.0f%% of that behind the backward pass", "ranks",
                        (double)t.sent / 1048576.0, t.seconds, 100 * t.hidden);
     else
-        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed sums took %.2f s, after the backward pass",
+        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed exchanges took %.2f s, after the updates",
                        "ranks", (long long)t.sent, t.seconds);
 }
 
@@ -385,17 +397,17 @@ mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace)
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(trace));
     const mixt__ranks *r = &run->experiment.trainer->core.ranks;
-    if (!run->group || (!r->overlap && !r->compressor.pieces))
+    if (!run->group || !r->overlap)
         return mixt__fail(MIXT_ERROR_STATE, "the run has not trained as one of several ranks");
     *trace = (mixt_rank_trace){.sent = run->group->bytes};
-    if (r->overlap) {
+    if (r->compressor.pieces) {
+        trace->seconds = trace->waited = r->compressor.seconds;
+    } else {
         trace->buckets = r->bucket_count;
         trace->pass = mixt__overlap_passed_at(r->overlap);
         mixt__overlap_seconds(r->overlap, &trace->seconds, &trace->waited);
         if (trace->waited > trace->seconds)
             trace->waited = trace->seconds; // the last may have been waited for by more than it took
-    } else {
-        trace->seconds = trace->waited = r->compressor.seconds;
     }
     trace->hidden = trace->seconds > 0 ? 1 - trace->waited / trace->seconds : 0;
     return MIXT_OK;

@@ -1,6 +1,8 @@
 /* Slices of arenas, and the pieces of tensors that lie in them. */
 #include "train/arenas.h"
 
+#include "train/local.h"
+
 enum {
     MASTER = MIXT_ARENA_MASTER,
     MOMENT1 = MIXT_ARENA_MOMENT1,
@@ -54,6 +56,12 @@ static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, mix
     if (mixt__arena_shared_out(p, which)) {
         *count = p->shard.slice_count;
         return p->shard.slices;
+    }
+    mixt__compressor unused;
+    if ((which == MOMENT1 || which == MOMENT2) && mixt__local_plan(t, &unused)) { // everyone has others: the first's
+        *one = (mixt__param_slice){.count = rank ? 0 : total};
+        *count = 1;
+        return one;
     }
     int64_t begin = units * rank / ranks * UNIT, end = units * (rank + 1) / ranks * UNIT;
     *one = (mixt__param_slice){.begin = begin, .count = (rank + 1 == ranks ? total : end) - begin};

@@ -124,7 +124,7 @@ static void list_tensors(mixt__snapshot *s, size_t names)
 static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *of, mixt__checkpoint_piece *pieces)
 {
     int64_t tensors, used = mixt__arenas_pieces(t, of->blocks, of->kind, pieces, &tensors);
-    return used + mixt__feedback_pieces(t, of->feedback, tensors, pieces ? pieces + used : NULL);
+    return used + mixt__feedback_pieces(t, of, tensors, pieces ? pieces + used : NULL);
 }
 
 static int64_t count_pieces(const mixt__trainer *t)
@@ -269,7 +269,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
     MIXT_TRY(copy_arenas(s, t));
-    mixt__feedback_take(s, t);
+    MIXT_TRY(mixt__feedback_take(s, t));
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
 }
@@ -328,13 +328,19 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
 }
 
 /** Of what ranks share out, this one's part. */
-static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
+static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, int64_t offset,
+                       const mixt__file_tensor *tensor)
 {
-    float *arena = mixt__arena_of(t->params, which);
+    float *arena = mixt__arena_of(t->params, which), *values;
+    mixt_status status;
+    MIXT_TRY(mixt__feedback_values(t, c, which, offset, tensor, &values));
+    const void *data = values ? values : tensor->data;
     if (mixt__arena_shared_out(t->params, which))
-        return mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)),
-                                       tensor->data);
-    return t->backend->upload(arena + offset, tensor->data, tensor->bytes);
+        status = mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)), data);
+    else
+        status = t->backend->upload(arena + offset, data, tensor->bytes);
+    mixt__free(values);
+    return status;
 }
 
 /** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */
@@ -351,7 +357,7 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
             used++;
             MIXT_TRY(find(c, &p->table[i], which, &tensor));
             if (load)
-                MIXT_TRY(put(t, which, offset, tensor));
+                MIXT_TRY(put(t, c, which, offset, tensor));
         }
     MIXT_TRY(mixt__feedback_restore(t, c, load));
     for (int64_t i = 0; i < c->state->count; i++)

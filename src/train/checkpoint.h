@@ -19,7 +19,7 @@ typedef struct mixt__snapshot {
     mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
     int64_t piece_count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
-    float *feedback;  // (ranks, total), then factors: see train/feedback.h; NULL: gradients are not compressed
+    float *feedback;  // what ranks have each of their own: see train/feedback.c; NULL: they do not compress
     json_t *scalars;  // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;

@@ -78,6 +78,8 @@ mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
+    if (r->local) // they are not summed
+        return MIXT_OK;
     if (!r->buckets)
         return t->backend->copy(r->staged, t->params->grad, (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
@@ -118,7 +120,7 @@ mixt_status mixt__device_sums_wait(mixt__trainer *t)
     const mixt__ranks *r = &t->ranks;
     if (r->group && r->sums)
         MIXT_TRY(mixt__group_await(r->group, r->sums)); // and then there is nothing left to wait for
-    return r->overlap ? hand_over(t) : t->backend->synchronize();
+    return r->overlap && !r->local ? hand_over(t) : t->backend->synchronize();
 }
 
 mixt_status mixt__device_sums_gather(mixt__trainer *t)

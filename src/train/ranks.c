@@ -4,7 +4,7 @@
 #include "train/alike.h"
 #include "train/apart.h"
 #include "train/device_sums.h"
-#include "train/feedback.h"
+#include "train/local.h"
 #include "train/ranks_memory.h"
 #include "train/sharded.h"
 
@@ -69,7 +69,7 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
 static mixt_status begin_pass_apart(mixt__trainer *t, bool last, int which, mixt__run *run)
 {
     t->ranks.begun = false;
-    if (!last || !t->ranks.buckets)
+    if (!last || !t->ranks.buckets || t->ranks.local)
         return mixt__ranks_begin_reading(t, which, run);
     MIXT_TRY(mixt__device_sums_begin(t, run));
     t->ranks.begun = t->ranks.reading && t->ranks.overlap; // whose thread sums between fetches of weights
@@ -85,7 +85,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     int which = t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN;
     if (!t->backend->host_memory)
         return begin_pass_apart(t, last, which, run);
-    r->begun = r->overlap && last;
+    r->begun = r->overlap && last && !r->local;
     if (!r->begun)
         return mixt__ranks_begin_reading(t, which, run);
     if (shared)
@@ -127,8 +127,6 @@ mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part)
     mixt__ranks *r = &t->ranks;
     if (t->settings.ranks == 1 || r->group)
         return MIXT_OK;
-    if (r->compressor.pieces)
-        return mixt__feedback_part(t, part, mixt__ranks_gradients(t));
     mixt__sum_part(r->sum, mixt__ranks_gradients(t), t->params->total, r->format, part, part + 1 == t->settings.ranks);
     return MIXT_OK;
 }
@@ -191,10 +189,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     mixt__ranks *r = &t->ranks;
     if (status != MIXT_OK)
         return leave(r, status);
-    if (r->compressor.pieces) {
-        MIXT_TRY(mixt__feedback_part(t, 0, mixt__ranks_gradients(t)));
-        MIXT_TRY(mixt__feedback_sum(t, mixt__ranks_gradients(t)));
-    } else if (!r->sums) {
+    if (!r->sums && !r->local) {
         if (!r->begun)
             mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
         r->begun = false;
@@ -224,17 +219,14 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
 {
     if (t->settings.ranks == 1)
         return status;
-    bool compressed = t->ranks.compressor.pieces;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
-    if (compressed && !t->ranks.group)
-        MIXT_TRY(mixt__feedback_sum(t, mixt__ranks_gradients(t)));
     if (t->ranks.group && !t->backend->host_memory && mixt__sharded_gradients(t)) {
         if (!t->ranks.sums) // else they are there
             MIXT_TRY(mixt__apart_put_sums(t));
         return move_statistics(t);
     }
-    const float *sum = t->ranks.group || compressed ? mixt__ranks_gradients(t) : t->ranks.sum;
-    if (sum != t->params->grad)
+    const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sum;
+    if (sum != t->params->grad && !t->ranks.local)
         MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));
     return move_statistics(t);
 }
@@ -245,8 +237,15 @@ mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
                                                         : t->backend->gradient_stats(update);
 }
 
+mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update)
+{
+    return t->ranks.local ? mixt__local_control(t, update) : t->backend->step_control(update);
+}
+
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
     MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : t->backend->optimizer_step(update));
+    if (t->ranks.local)
+        MIXT_TRY(mixt__local_finish(t));
     return t->ranks.group ? mixt__alike_hash(t) : MIXT_OK;
 }

@@ -45,8 +45,8 @@ typedef struct mixt__ranks {
     bool save_parts;                  // every rank writes its part of a checkpoint; else rank 0 collects and writes
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
-    mixt__compression compression;    // what of the gradients travels …
-    int64_t compress_after;           // … after so many updates, in which all of it does
+    mixt__compression compression;    // what travels of weights that ranks update by themselves: train/local.h …
+    int64_t compress_after;           // … after so many updates that they make together
     int64_t check;                    // updates after which weights are compared; 0: never
     int64_t hashed;                   // the newest of those
     int64_t hash;                     // of the weights after it
@@ -61,7 +61,11 @@ typedef struct mixt__ranks {
     int64_t bucket_count;
     mixt__overlap *overlap;             // sums them while it goes on; NULL: not with a group
     bool begun;                         // the sum of this update
-    mixt__compressor compressor;        // where gradients are compressed: in place of the overlap
+    bool local;                         // this update: every rank makes it by itself
+    bool own_weights;                   // the masters are this rank's own; else those that all have in common
+    bool overflowed;                    // on some rank: all skip the update
+    float *feedback;                    // (total) where ranks compress: common weights less this rank's own
+    mixt__compressor compressor;        // and what exchanges them
     int64_t step;                       // elements of a bucket at most
     mixt__owners owners;                // where state is shared out: who owns what
     mixt__stage window;                 // where gradients are made that are shared out
@@ -110,16 +114,18 @@ int64_t mixt__ranks_made(const mixt__trainer *t);
 size_t mixt__ranks_bytes(const mixt__trainer *t);
 size_t mixt__ranks_host_bytes(const mixt__trainer *t);
 /** Bytes that this rank, of planned ones the first, sends in an update; with shared out moments a few more than are
- *  sent. Needs compile. @param whole in one before gradients are compressed */
-int64_t mixt__ranks_sent(const mixt__trainer *t, bool whole);
+ *  sent. Needs compile. Where ranks compress: in one that they make by themselves, but not the last. */
+int64_t mixt__ranks_sent(const mixt__trainer *t);
+/** The same in the run's last update. */
+int64_t mixt__ranks_sent_last(const mixt__trainer *t);
 /** Of those, all but gradients and their sums. */
 int64_t mixt__ranks_sent_beside(const mixt__trainer *t);
-/** The same if gradients were not compressed. */
+/** The same in one that they make together. */
 int64_t mixt__ranks_sent_plain(const mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
-/** Gives back what depends on the compiled step: feedback of compressed sums stays, and is not taken again. */
+/** Gives back what depends on the compiled step: what ranks have not sent yet stays, and is not taken again. */
 void mixt__ranks_release_plan(mixt__trainer *t);
 /** Forgets how state is shared out. */
 void mixt__ranks_forget(mixt__trainer *t);
@@ -139,6 +145,8 @@ mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
 /** Statistics of the gradients of the whole update. */
 mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update);
+/** step_control: one decision of all ranks. */
+mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update);
 /** The optimizer: of all parameters, or of this rank's, which then go to the others. */
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 
@@ -156,7 +164,7 @@ typedef struct mixt__ranks_own {
 /** All of that to rank 0; every rank calls it.
  *  @param own where this rank's lies; NULL: where the trainer has it
  *  @param arenas of all elements: masters, moments; rank 0 alone has them
- *  @param feedback (ranks, total) of compressed sums, the same */
+ *  @param feedback where ranks compress: (1 + moments, ranks, total), the same */
 mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3], float *feedback);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/threads.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
-#include "train/feedback.h"
 #include "train/lamb.h"
+#include "train/local.h"
 #include "train/sharded.h"
 
 #include <string.h>
@@ -89,6 +89,7 @@ enum {
     BLOCK_SEGMENT_STATS,
     BLOCK_MASTERS,
     BLOCK_GATHERED,
+    BLOCK_FEEDBACK,
     BLOCK_COMPRESS,
     BLOCKS_HOST = BLOCK_COMPRESS + MIXT_COMPRESS_BLOCKS, // from here on: of the device
     BLOCK_OWN_WORKSPACE = BLOCKS_HOST,
@@ -153,10 +154,13 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
     sizes[BLOCK_ARRIVED] = t->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->arrived;
-    bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
-    if (compressed) {
+    bool alone = !r->group && !r->planned;
+    if (mixt__local_plan(t, &compressor)) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
-    } else if (alone) {
+        sizes[BLOCK_FEEDBACK] = gradient_bytes(t);
+        sizes[BLOCK_STILL] = sizeof *r->still;
+    }
+    if (alone) {
         sizes[BLOCK_SUM] = gradient_bytes(t);
     } else if (!r->on_device) {
         sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
@@ -192,12 +196,20 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     return mixt__ranks_sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
-int64_t mixt__ranks_sent(const mixt__trainer *t, bool whole)
+static int64_t sent_locally(const mixt__trainer *t, bool last)
 {
-    mixt__compressor c;
-    if ((!t->ranks.group && !t->ranks.planned) || !mixt__feedback_plan(t, &c))
-        return mixt__ranks_sent_plain(t);
-    return mixt__ranks_sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0, whole);
+    int64_t sent = mixt__local_sent(t, last);
+    return sent ? mixt__ranks_sent_beside(t) + sent : mixt__ranks_sent_plain(t);
+}
+
+int64_t mixt__ranks_sent(const mixt__trainer *t)
+{
+    return sent_locally(t, false);
+}
+
+int64_t mixt__ranks_sent_last(const mixt__trainer *t)
+{
+    return sent_locally(t, true);
 }
 
 static size_t sum_blocks(const mixt__trainer *t, int first, int end)
@@ -243,21 +255,20 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_SEGMENT_STATS] = (void **)&r->segment_stats;
     blocks[BLOCK_MASTERS] = (void **)&r->masters;
     blocks[BLOCK_GATHERED] = (void **)&r->gathered;
+    blocks[BLOCK_FEEDBACK] = (void **)&r->feedback;
     blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
     blocks[BLOCK_MEASURE_WORKSPACE] = &r->measure_workspace;
     blocks[BLOCK_OWN_STATS] = (void **)&r->own_stats;
     blocks[BLOCK_STILL] = (void **)&r->still;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->compressor.pieces;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FEEDBACK] = (void **)&r->compressor.feedback;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->compressor.factors;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_MOVED] = (void **)&r->compressor.moved;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->compressor.workspace;
 }
 
 /** What is kept from update to update: it begins with zeros. */
 static bool is_state(int block)
 {
-    return block == BLOCK_COMPRESS + MIXT_COMPRESS_FEEDBACK || block == BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS;
+    return block == BLOCK_FEEDBACK || block == BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS;
 }
 
 /** Which bucket is complete when: with the last of its parameters. */
@@ -325,7 +336,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
     if (r->compressor.pieces)
-        mixt__feedback_begin(t);
+        mixt__local_prepare(t);
     MIXT_TRY(mixt__params_allocate_gradients(t->params));
     if (r->own)
         mixt__sharded_list(t);

@@ -12,6 +12,7 @@
 #include "train/device_sums.h"
 #include "train/faults.h"
 #include "train/lengths.h"
+#include "train/local.h"
 #include "train/pass_weights.h"
 #include "train/sharded.h"
 #include "train/watch.h"
@@ -114,12 +115,13 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 static mixt_status update(mixt__trainer *t, double factor)
 {
     mixt__update u = t->update;
-    u.control_follows = !mixt__sharded_gradients(t); // else ranks put statistics together in between
+    u.control_follows = !mixt__sharded_gradients(t) && !t->ranks.local; // else ranks agree in between
+    u.optimizer.others = t->ranks.local ? (float)(t->settings.ranks - 1) : 0;
     u.gradient_factor = factor;
     if (t->faults)
         mixt__faults_update(t, &u);
     MIXT_TRY(mixt__ranks_measure(t, &u));
-    MIXT_TRY(t->backend->step_control(&u));
+    MIXT_TRY(mixt__ranks_control(t, &u));
     MIXT_TRY(mixt__ranks_apply(t, &u));
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
@@ -353,6 +355,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
     mixt_status status = run_parts(t, s, &weights);
     if (status == MIXT_OK && apart && ranks)
         status = run_parts_apart(t);
+    mixt__pass_weights own = weights;
     MIXT_TRY(mixt__ranks_join(t, status, &weights));
     t->runs += t->settings.accumulate;
     mixt__lengths_note(t);
@@ -362,7 +365,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
         MIXT_TRY(mixt__feed_weigh(&t->feed));
         return mixt__feed_step(&t->feed, t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN, may_record(t), issue, t);
     }
-    MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
+    MIXT_TRY(update(t, mixt__pass_weights_factor(t->ranks.local ? &own : &weights, t->settings.accumulate)));
     if (apart)
         return mixt__feed_turn(&t->feed);
     t->feed.turn++;
@@ -374,9 +377,12 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
     mixt_step unused;
     MIXT_TRY(begin(t));
     mixt__trainer_mark_watched(t);
-    mixt_status status = run_passes(t, s);
+    mixt_status status = mixt__local_begin(t);
+    if (status == MIXT_OK)
+        status = run_passes(t, s);
     t->watching = false;
     if (status != MIXT_OK) {
+        mixt__local_leave(t);
         (void)mixt__params_restore_statistics(t->params); // what failed first is what is told
         return status;
     }

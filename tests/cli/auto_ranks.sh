@@ -45,6 +45,9 @@ cmp -s flip/model.safetensors plain/model.safetensors || fail "flip does not end
 [ "$(grep -c '"action":"rollback"' flip/events.jsonl)" = 1 ] || fail "flip: $(cat flip/events.jsonl)"
 on_one flip-shared flip_weight@45:fc.1 'hardware hardware fc.1 1' 0 dist.zero=1
 cmp -s flip-shared/model.safetensors plain/model.safetensors || fail "flip-shared does not end as without the fault"
+ranks 2 "$mixt" train net.yaml out=own dist.compress=topk:5% -q 2>err || fail "own: $(cat err)"
+on_one flip-own flip_weight@45:fc.1 'hardware hardware fc.1 1' 0 dist.compress=topk:5% # with what each rank has of its own
+cmp -s flip-own/model.safetensors own/model.safetensors || fail "flip-own does not end as without the fault"
 on_one broken flip_activation@45:fc.1:always 'hardware hardware null 1' 1
 [ "$(grep -c '^mixt: step 45: the loss is not finite; hardware' err)" = 1 ] || fail "broken: $(cat err)"
 on_one nan nan_data@41 'batch data null 1' 0
@@ -76,7 +79,9 @@ cmp -s whole/model.safetensors part/model.safetensors || fail "resumed: other we
 often='train.steps=12 auto.snapshot_every=4 train.checkpoint_every=5 train.keep=9'
 mkdir apart
 for kind in dist.zero=1 dist.compress=powersgd:2; do
-    "$mixt" train net.yaml out=all-$kind dist.ranks=2 $often ${kind/#dist.zero=?/} -q 2>err || fail "$kind, one process: $(cat err)"
+    alone=(env)
+    [ $kind = dist.zero=1 ] || alone=(ranks 2) # of which one process does not do the same
+    "${alone[@]}" "$mixt" train net.yaml out=all-$kind $often ${kind/#dist.zero=?/dist.ranks=2} -q 2>err || fail "$kind, to compare with: $(cat err)"
     ranks 2 "$mixt" train net.yaml out=all-parts-$kind $often $kind -q 2>err || fail "$kind, by parts: $(cat err)"
     ranks 1 "$mixt" train net.yaml out=all-first-$kind $often $kind -q : \
         -n 1 --wdir "$work/apart" "$mixt" train ../net.yaml out=all-first-$kind $often $kind -q 2>err || fail "$kind, by rank 0: $(cat err)"

@@ -222,6 +222,7 @@ static const mixt__optimizer optimizers[] = {
     {.kind = MIXT_OPTIMIZER_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
     {.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f},
     {.kind = MIXT_OPTIMIZER_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-6f},
+    {.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .others = 3}, // one of four ranks
 };
 
 static void test_optimizers(void **state)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Compressed gradients on tiny Shakespeare: a small GPT on 2 ranks, 1,000 updates with all of the gradient, with top-k 1%
-# and with PowerSGD of rank 4, which begin with dist.compress_after of the run uncompressed. Prints bytes sent over the
-# whole run and losses. Fails where validation ends more than 1% above the uncompressed run, and where other bytes were
+# Compressed training on tiny Shakespeare: a small GPT on 2 ranks, 1,000 updates with all gradients, and with top-k 1%
+# and PowerSGD of rank 4, which begin with dist.compress_after of the run uncompressed. Prints bytes sent over the whole
+# run and losses. Fails where validation ends more than 1% above the uncompressed run, and where other bytes were
 # sent than planned.
 # Usage: rank_compress.sh MIXT [STEPS [SETTINGS...]], as in rank_compress.sh build/mixt 1000 dist.compress_after=25%
 . "$(dirname "$0")/../support/script.sh"
@@ -18,6 +18,7 @@ precision: bf16
 device: cpu
 net: {layers: 2, width: 64, heads: 2}
 data: {kind: text, path: $text, tokenizer: bytes, seq: 64}
+watch: {every: 0}
 train: {epochs: 0, steps: $steps, batch: 16, lr: 0.002, beta2: 0.99, weight_decay: 0.1, clip: 1.0, schedule: cosine, min_lr: 0.0002, warmup: 50, log_every: 50, validate_every: $steps, eval_batch: 64}
 E
 base=

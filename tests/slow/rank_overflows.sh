@@ -1,7 +1,7 @@
 #!/bin/bash
 # An overflow on one rank only, at random ranks and updates: all skip that update and no other, and go on with the same
-# loss scale, since weights and metrics are those of one process that overflows there: a rank with another scale would
-# add other gradients. Nothing hangs. Usage: rank_overflows.sh MIXT [OVERFLOWS]
+# loss scale, since weights and metrics are those of one process, or of ranks that all overflow there: a rank with
+# another scale would add other gradients. Nothing hangs. Usage: rank_overflows.sh MIXT [OVERFLOWS]
 . "$(dirname "$0")/../support/script.sh"
 . "$(dirname "$0")/../support/ranks.sh"
 overflows=${2:-100}
@@ -19,7 +19,9 @@ for i in $(seq "$overflows"); do
     below $n
     rank=$drawn
     one=one-$((i % 4))-$update out=ranks-$i
-    [ -e $one ] || "$mixt" train run.yaml out=$one $settings dist.ranks=$n train.inject_overflow=$update -q 2>err || fail "$one: $(cat err)"
+    alone="dist.ranks=$n" launch=
+    [[ $settings != *dist.compress* ]] || alone='' launch="mpirun -n $n" # ranks with weights of their own: all overflow
+    [ -e $one ] || $launch "$mixt" train run.yaml out=$one $settings $alone train.inject_overflow=$update -q 2>err || fail "$one: $(cat err)"
     before=$rank after=$((n - rank - 1))
     words=()
     [ $before = 0 ] || words+=(-n $before "$mixt" train run.yaml out=$out $settings dist.timeout=20 -q :)

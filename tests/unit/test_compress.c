@@ -1,4 +1,4 @@
-/* Compressed sums against a plain reference in FP64: what is sent, what is kept, and that nothing gets lost. */
+/* Compressed exchanges against a plain reference in FP64: what is sent, what is kept, and that nothing gets lost. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { PARTS = 3, PIECES = 4 };
+enum { PIECES = 4 };
 
 /** Two matrices, a vector, and a matrix that is too small for factors; gaps between them as in an arena. */
 static const struct {
@@ -20,16 +20,17 @@ static const struct {
 } shapes[PIECES] = {{0, 37, 300}, {11104, 1, 50}, {11168, 130, 20}, {13776, 2, 3}};
 enum { TOTAL = 13792 };
 
+/** One rank, which is then the mean of all. Several of them: test_group. */
 typedef struct fixture {
     mixt__compressor c;
     void *blocks[MIXT_COMPRESS_BLOCKS];
-    float *grad[PARTS], *before; // what a part has; the feedback before a sum
-    float *sum;
+    float *had, *rest;      // what there is to send, and what was not sent
+    float *before, *common; // the weights of all before and after
 } fixture;
 
 static fixture open_fixture(const char *how)
 {
-    fixture f = {.c = {.ranks = PARTS, .parts = PARTS, .total = TOTAL, .bucket = 1000}};
+    fixture f = {.c = {.ranks = 1, .total = TOTAL, .bucket = 1000}};
     size_t sizes[MIXT_COMPRESS_BLOCKS];
     assert_int_equal(mixt__compression_parse(how, &f.c.how), MIXT_OK);
     mixt__compress_piece pieces[PIECES];
@@ -39,70 +40,59 @@ static fixture open_fixture(const char *how)
     for (int i = 0; i < MIXT_COMPRESS_BLOCKS; i++)
         f.blocks[i] = mixt__alloc(sizes[i] + 1);
     f.c.pieces = f.blocks[MIXT_COMPRESS_PIECES];
-    f.c.feedback = f.blocks[MIXT_COMPRESS_FEEDBACK];
     f.c.factors = f.blocks[MIXT_COMPRESS_FACTORS];
-    f.c.moved = f.blocks[MIXT_COMPRESS_MOVED];
     f.c.workspace = f.blocks[MIXT_COMPRESS_WORKSPACE];
     memcpy(f.c.pieces, pieces, sizeof pieces);
-    for (int i = 0; i < PARTS; i++)
-        f.grad[i] = mixt__alloc(TOTAL * sizeof(float));
-    f.before = mixt__alloc(PARTS * TOTAL * sizeof(float));
-    f.sum = mixt__alloc(TOTAL * sizeof(float));
+    float **const arenas[] = {&f.had, &f.rest, &f.before, &f.common};
+    for (int i = 0; i < 4; i++)
+        *arenas[i] = mixt__alloc(TOTAL * sizeof(float));
     return f;
 }
 
 static void close_fixture(fixture *f)
 {
+    float *const arenas[] = {f->had, f->rest, f->before, f->common};
     for (int i = 0; i < MIXT_COMPRESS_BLOCKS; i++)
         mixt__free(f->blocks[i]);
-    for (int i = 0; i < PARTS; i++)
-        mixt__free(f->grad[i]);
-    mixt__free(f->before);
-    mixt__free(f->sum);
+    for (int i = 0; i < 4; i++)
+        mixt__free(arenas[i]);
 }
 
-static void draw(fixture *f, uint64_t update, float scale)
+/** An update of the rank's weights: its differences grow. */
+static void draw(fixture *f, uint64_t update)
 {
-    for (int part = 0; part < PARTS; part++) {
-        mixt__rng rng = mixt__rng_start(mixt__rng_key(7, update, (uint64_t)part));
-        for (int i = 0; i < PIECES; i++)
-            for (int64_t k = 0; k < shapes[i].rows * shapes[i].columns; k++)
-                f->grad[part][shapes[i].offset + k] = scale * mixt__rng_normal(&rng);
-    }
+    mixt__rng rng = mixt__rng_start(mixt__rng_key(7, update, 0));
+    for (int i = 0; i < PIECES; i++)
+        for (int64_t k = 0; k < shapes[i].rows * shapes[i].columns; k++)
+            f->rest[shapes[i].offset + k] += mixt__rng_normal(&rng);
 }
 
-static void run_as(fixture *f, float scale, bool whole)
+static void run_as(fixture *f, bool whole)
 {
-    memcpy(f->before, f->c.feedback, PARTS * TOTAL * sizeof(float));
-    for (int part = 0; part < PARTS; part++)
-        mixt__compress_part(&f->c, part, f->grad[part], scale);
-    assert_int_equal(mixt__compress_sum(&f->c, f->sum, scale, whole), MIXT_OK);
+    memcpy(f->had, f->rest, TOTAL * sizeof(float));
+    memcpy(f->before, f->common, TOTAL * sizeof(float));
+    assert_int_equal(mixt__compress_exchange(&f->c, f->rest, f->common, whole), MIXT_OK);
 }
 
-static void run(fixture *f, float scale)
+static void run(fixture *f)
 {
-    run_as(f, scale, false);
+    run_as(f, false);
 }
 
-/** What a part had to send, before it was rounded. */
-static double had(const fixture *f, int part, int64_t at, float scale)
+/** By how much the common weights have moved. */
+static double sent(const fixture *f, int64_t at)
 {
-    return (double)f->grad[part][at] + (double)scale * (double)f->before[part * TOTAL + at];
+    return (double)f->before[at] - (double)f->common[at];
 }
 
 /** What is sent and what is kept make up what there was; what travels whole keeps nothing. */
-static void check_nothing_lost(const fixture *f, float scale)
+static void check_nothing_lost(const fixture *f)
 {
     for (int i = 0; i < PIECES; i++)
         for (int64_t k = 0; k < shapes[i].rows * shapes[i].columns; k++) {
             int64_t at = shapes[i].offset + k;
-            double all = 0, kept = 0;
-            for (int part = 0; part < PARTS; part++) {
-                all += had(f, part, at, scale);
-                kept += (double)scale * (double)f->c.feedback[part * TOTAL + at];
-            }
-            assert_true(fabs(all - kept - (double)f->sum[at]) <= 4e-5 * (double)scale);
-            assert_true(!f->c.pieces[i].whole || kept == 0);
+            assert_true(fabs((double)f->had[at] - (double)f->rest[at] - sent(f, at)) <= 1e-5);
+            assert_true(!f->c.pieces[i].whole || f->rest[at] == 0);
         }
 }
 
@@ -171,26 +161,22 @@ static void test_topk(void **state)
     assert_int_equal(f.c.counts.pairs, 111 + 26 + 1);
     assert_int_equal(f.c.counts.whole, 50);
     for (uint64_t update = 0; update < 4; update++) {
-        float scale = update < 2 ? 1 : 1024; // a loss scale that changes
-        draw(&f, update, scale);
-        run(&f, scale);
-        check_nothing_lost(&f, scale);
-        for (int i = 0; i < PIECES; i += 2) { // each part sends its largest, and nothing else
-            int64_t count = shapes[i].rows * shapes[i].columns;
-            for (int part = 0; part < PARTS; part++) {
-                double least = INFINITY, most = 0;
-                int64_t sent = 0;
-                for (int64_t k = 0; k < count; k++) {
-                    int64_t at = shapes[i].offset + k;
-                    bool kept = f.c.feedback[part * TOTAL + at] != 0;
-                    double size = fabs(had(&f, part, at, scale));
-                    sent += !kept;
-                    least = !kept && size < least ? size : least;
-                    most = kept && size > most ? size : most;
-                }
-                assert_int_equal(sent, f.c.pieces[i].kept);
-                assert_true(least * (1 + 1e-6) >= most);
+        draw(&f, update);
+        run(&f);
+        check_nothing_lost(&f);
+        for (int i = 0; i < PIECES; i += 2) { // the largest are sent, and nothing else
+            double least = INFINITY, most = 0;
+            int64_t count = 0;
+            for (int64_t k = 0; k < shapes[i].rows * shapes[i].columns; k++) {
+                int64_t at = shapes[i].offset + k;
+                bool kept = f.rest[at] != 0;
+                double size = fabs((double)f.had[at]);
+                count += !kept;
+                least = !kept && size < least ? size : least;
+                most = kept && size > most ? size : most;
             }
+            assert_int_equal(count, f.c.pieces[i].kept);
+            assert_true(least >= most);
         }
     }
     close_fixture(&f);
@@ -203,7 +189,7 @@ static double at_of(const double *m, int64_t columns, int64_t i, int64_t j)
     return m[i * columns + j];
 }
 
-/** One step on the sum of all parts in FP64: what P·Pᵀ·m is for the span of m·q. */
+/** One step in FP64: what P·Pᵀ·m is for the span of m·q. */
 static void project(const double *m, int64_t rows, int64_t columns, const float *q, int64_t rank, double *to)
 {
     double *p = calloc((size_t)(rank * rows), sizeof *p);
@@ -248,21 +234,17 @@ static void test_powersgd(void **state)
     double *m = calloc(TOTAL, sizeof *m), *expected = calloc(TOTAL, sizeof *expected);
     float *q = calloc((size_t)f.c.counts.right, sizeof *q);
     for (uint64_t update = 0; update < 4; update++) {
-        float scale = update < 2 ? 1 : 1024;
-        draw(&f, update, scale);
+        draw(&f, update);
         memcpy(q, f.c.factors, (size_t)f.c.counts.right * sizeof *q);
-        run(&f, scale);
-        check_nothing_lost(&f, scale);
-        for (int i = 0; i < PIECES; i += 2) {
+        run(&f);
+        check_nothing_lost(&f);
+        for (int i = 0; i < PIECES && update; i += 2) { // the directions of the first are drawn inside
             int64_t count = shapes[i].rows * shapes[i].columns, offset = shapes[i].offset;
-            memset(m, 0, (size_t)count * sizeof *m);
             for (int64_t k = 0; k < count; k++)
-                for (int part = 0; part < PARTS; part++)
-                    m[k] += had(&f, part, offset + k, scale);
-            if (update) // the directions of the first are drawn inside
-                project(m, shapes[i].rows, shapes[i].columns, q + f.c.pieces[i].right, RANK, expected);
-            for (int64_t k = 0; k < count && update; k++)
-                assert_true(fabs(expected[k] - (double)f.sum[offset + k]) <= 2e-5 * (double)scale);
+                m[k] = (double)f.had[offset + k];
+            project(m, shapes[i].rows, shapes[i].columns, q + f.c.pieces[i].right, RANK, expected);
+            for (int64_t k = 0; k < count; k++)
+                assert_true(fabs(expected[k] - sent(&f, offset + k)) <= 2e-5);
         }
     }
     free(m);
@@ -271,95 +253,45 @@ static void test_powersgd(void **state)
     close_fixture(&f);
 }
 
-/** A gradient of low rank comes through whole once its directions are known. */
+/** A matrix of low rank comes through whole once its directions are known. */
 static void test_low_rank(void **state)
 {
     (void)state;
     fixture f = open_fixture("powersgd:2");
     for (int update = 0; update < 2; update++) {
-        for (int part = 0; part < PARTS; part++)
-            for (int64_t i = 0; i < shapes[0].rows; i++)
-                for (int64_t j = 0; j < shapes[0].columns; j++)
-                    f.grad[part][i * shapes[0].columns + j] = (float)((i + 1) * (part + 1)) * sinf((float)j) / 37.0f;
-        run(&f, 1);
+        for (int64_t i = 0; i < shapes[0].rows; i++)
+            for (int64_t j = 0; j < shapes[0].columns; j++)
+                f.rest[i * shapes[0].columns + j] += (float)(i + 1) * sinf((float)j) / 37.0f;
+        run(&f);
     }
     for (int64_t k = 0; k < shapes[0].rows * shapes[0].columns; k++)
-        assert_true(fabs(6.0 * (double)f.grad[0][k] - (double)f.sum[k]) < 1e-4);
+        assert_true(fabs((double)f.rest[k]) < 1e-5);
     close_fixture(&f);
 }
 
 /* ---- both ---- */
 
-/** In an update that travels whole, parts send what they have kept too, and keep nothing; factors stay, an overflow
- *  changes neither, and what lies between pieces is left alone. */
-static void check_whole(const char *how)
-{
-    fixture f = open_fixture(how);
-    draw(&f, 0, 1);
-    run(&f, 1);
-    size_t factors = (size_t)f.c.counts.right * sizeof(float), feedback = PARTS * TOTAL * sizeof(float);
-    float *kept = mixt__alloc(feedback), *q = mixt__alloc(factors + 1);
-    memcpy(kept, f.c.feedback, feedback);
-    memcpy(q, f.c.factors, factors);
-    draw(&f, 1, 4);
-    f.grad[2][shapes[0].offset + 5] = INFINITY;
-    run_as(&f, 4, true);
-    assert_true(isnan(f.sum[shapes[0].offset]));
-    assert_memory_equal(kept, f.c.feedback, feedback);
-    draw(&f, 2, 4);
-    int64_t gap = shapes[1].offset - 1;
-    f.sum[gap] = 0;
-    memset(f.c.moved + gap, 0x7f, sizeof(float));
-    run_as(&f, 4, true);
-    check_nothing_lost(&f, 4);
-    assert_true(f.sum[gap] == 0);
-    for (int64_t i = 0; i < PARTS * TOTAL; i++)
-        assert_true(f.c.feedback[i] == 0);
-    assert_memory_equal(q, f.c.factors, factors);
-    mixt__free(kept);
-    mixt__free(q);
-    close_fixture(&f);
-}
-
+/** In an exchange of all, what was kept before goes along; factors stay. */
 static void test_whole(void **state)
 {
+    static const char *const hows[] = {"topk:1%", "powersgd:4"};
     (void)state;
-    check_whole("topk:1%");
-    check_whole("powersgd:4");
-}
-
-/** An overflow of one part: all see it where it is, and the state stays. */
-static void check_overflow(const char *how, float bad)
-{
-    fixture f = open_fixture(how);
-    draw(&f, 0, 1);
-    run(&f, 1);
-    size_t factors = (size_t)f.c.counts.right * sizeof(float);
-    float *kept = mixt__alloc(PARTS * TOTAL * sizeof(float)), *q = mixt__alloc(factors + 1);
-    memcpy(kept, f.c.feedback, PARTS * TOTAL * sizeof(float));
-    memcpy(q, f.c.factors, factors);
-    draw(&f, 1, 1);
-    f.grad[1][shapes[2].offset + 77] = bad;
-    run(&f, 1);
-    assert_memory_equal(kept, f.c.feedback, PARTS * TOTAL * sizeof(float));
-    assert_memory_equal(q, f.c.factors, factors);
-    for (int64_t i = 0; i < TOTAL; i++)
-        assert_true(i == shapes[2].offset ? isnan(f.sum[i]) : f.sum[i] == 0);
-    draw(&f, 2, 1);
-    run(&f, 1);
-    check_nothing_lost(&f, 1);
-    mixt__free(kept);
-    mixt__free(q);
-    close_fixture(&f);
-}
-
-static void test_overflow(void **state)
-{
-    (void)state;
-    check_overflow("topk:1%", INFINITY);
-    check_overflow("topk:1%", NAN);
-    check_overflow("powersgd:4", -INFINITY);
-    check_overflow("powersgd:4", 3e38f); // finite, but what is computed of it would not be
+    for (int h = 0; h < 2; h++) {
+        fixture f = open_fixture(hows[h]);
+        draw(&f, 0);
+        run(&f);
+        size_t factors = (size_t)f.c.counts.right * sizeof(float);
+        float *q = mixt__alloc(factors + 1);
+        memcpy(q, f.c.factors, factors);
+        draw(&f, 1);
+        run_as(&f, true);
+        check_nothing_lost(&f);
+        for (int64_t i = 0; i < TOTAL; i++)
+            assert_true(f.rest[i] == 0);
+        assert_memory_equal(q, f.c.factors, factors);
+        mixt__free(q);
+        close_fixture(&f);
+    }
 }
 
 /** The bits do not depend on the number of threads. */
@@ -370,16 +302,16 @@ static void test_threads(void **state)
     for (int h = 0; h < 2; h++) {
         fixture a = open_fixture(hows[h]), b = open_fixture(hows[h]);
         for (uint64_t update = 0; update < 2; update++) {
-            draw(&a, update, 1);
-            draw(&b, update, 1);
+            draw(&a, update);
+            draw(&b, update);
             mixt__threads_set(1);
-            run(&a, 1);
+            run(&a);
             mixt__threads_set(3);
-            run(&b, 1);
+            run(&b);
             mixt__threads_set(0);
         }
-        assert_memory_equal(a.sum, b.sum, TOTAL * sizeof(float));
-        assert_memory_equal(a.c.feedback, b.c.feedback, PARTS * TOTAL * sizeof(float));
+        assert_memory_equal(a.common, b.common, TOTAL * sizeof(float));
+        assert_memory_equal(a.rest, b.rest, TOTAL * sizeof(float));
         close_fixture(&a);
         close_fixture(&b);
     }
@@ -408,11 +340,11 @@ static void test_after(void **state)
     mixt__compression how = {.kind = MIXT_COMPRESS_TOPK};
     int64_t updates = -1;
     (void)state;
-    assert_int_equal(mixt__compress_after_parse("auto", &how, 10, &updates), MIXT_OK);
-    assert_int_equal(updates, 8); // 7.5, rounded up
-    how.kind = MIXT_COMPRESS_POWERSGD;
-    assert_int_equal(mixt__compress_after_parse("auto", &how, 10, &updates), MIXT_OK);
-    assert_int_equal(updates, 5);
+    assert_int_equal(mixt__compress_after_parse("auto", &how, 15, &updates), MIXT_OK);
+    assert_int_equal(updates, 2); // 1.5, rounded up
+    how.kind = MIXT_COMPRESS_NONE;
+    assert_int_equal(mixt__compress_after_parse("auto", &how, 15, &updates), MIXT_OK);
+    assert_int_equal(updates, 0);
     assert_int_equal(mixt__compress_after_parse("30%", &how, 7, &updates), MIXT_OK);
     assert_int_equal(updates, 3); // 2.1, rounded up
     assert_int_equal(mixt__compress_after_parse("100%", &how, 7, &updates), MIXT_OK);
@@ -430,8 +362,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),    cmocka_unit_test(test_selection), cmocka_unit_test(test_topk),
-        cmocka_unit_test(test_powersgd), cmocka_unit_test(test_low_rank),  cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_whole),     cmocka_unit_test(test_after),
+        cmocka_unit_test(test_powersgd), cmocka_unit_test(test_low_rank),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_whole),    cmocka_unit_test(test_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

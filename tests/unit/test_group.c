@@ -1,5 +1,5 @@
-/* Groups of ranks as threads of one process: what they tell each other, sums and their bits, compressed sums, sums
- * beside the backward pass, ranks that fail. Exchange is a table of mailboxes. */
+/* Groups of ranks as threads of one process: what they tell each other, sums and their bits, compressed exchanges, sums
+ * beside the backward pass, ranks that fail. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -19,120 +19,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { MOST = 4, COUNT = 5000, BUCKET = 900 };
+#include "../support/rank_threads.h"
 
-/* ---- threads that exchange ---- */
-
-/** One message on its way: the sender waits until it was taken. */
-typedef struct box {
-    const void *data; // NULL: empty
-    size_t bytes;
-} box;
-
-typedef struct office {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    box boxes[MOST][MOST]; // from, to
-    bool closed;           // a rank has failed
-} office;
-
-typedef struct rank {
-    office *office;
-    mixt__group *group;
-    int index, size;
-    int failing; // the exchange that fails, from 1; 0: none
-    int calls;
-    void (*work)(struct rank *rank);
-    const void *argument;
-    char problem[256]; // cmocka's assertions are for one thread
-} rank;
-
-#define CHECK(rank, condition)                                                                                         \
-    do {                                                                                                               \
-        if (!(condition) && !(rank)->problem[0])                                                                       \
-            snprintf((rank)->problem, sizeof(rank)->problem, "rank %d, line %d: %s", (rank)->index, __LINE__,          \
-                     #condition);                                                                                      \
-    } while (0)
-
-static void take(office *o, int from, int to, const mixt_message *m, bool *done)
-{
-    box *b = &o->boxes[from][to];
-    if (*done || !b->data)
-        return;
-    memcpy(m->data, b->data, m->bytes < b->bytes ? m->bytes : b->bytes);
-    *b = (box){0};
-    *done = true;
-    pthread_cond_broadcast(&o->changed);
-}
-
-static mixt_status exchange(void *user, const mixt_message *out, int outs, const mixt_message *in, int ins,
-                            double seconds)
-{
-    rank *r = user;
-    office *o = r->office;
-    bool taken[MOST] = {false}, waiting = true;
-    struct timespec until;
-    timespec_get(&until, TIME_UTC);
-    until.tv_sec += (time_t)seconds;
-    pthread_mutex_lock(&o->lock);
-    o->closed = o->closed || ++r->calls == r->failing;
-    for (int i = 0; i < outs; i++)
-        o->boxes[r->index][out[i].peer] = (box){out[i].bytes ? out[i].data : o, out[i].bytes};
-    pthread_cond_broadcast(&o->changed);
-    while (waiting && !o->closed) {
-        waiting = false;
-        for (int i = 0; i < ins; i++) {
-            take(o, in[i].peer, r->index, &in[i], &taken[i]);
-            waiting = waiting || !taken[i];
-        }
-        for (int i = 0; i < outs; i++)
-            waiting = waiting || o->boxes[r->index][out[i].peer].data;
-        if (waiting && pthread_cond_timedwait(&o->changed, &o->lock, &until))
-            o->closed = true;
-    }
-    bool closed = o->closed;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    return closed ? MIXT_ERROR_STATE : MIXT_OK;
-}
-
-static void *begin(void *argument)
-{
-    rank *r = argument;
-    mixt_communicator own = {.rank = r->index, .size = r->size, .user = r, .exchange = exchange};
-    mixt__threads_use(1); // the team is the process's
-    CHECK(r, mixt__group_open_own(&own, 30, &r->group) == MIXT_OK);
-    r->work(r);
-    mixt__group_close(r->group);
-    return NULL;
-}
-
-/** Runs `work` on so many ranks; fails with what the first of them found. */
-static void run_failing(int size, void (*work)(rank *rank), const void *argument, int failing)
-{
-    office o = {.closed = false};
-    rank ranks[MOST];
-    pthread_t threads[MOST];
-    pthread_mutex_init(&o.lock, NULL);
-    pthread_cond_init(&o.changed, NULL);
-    for (int i = 0; i < size; i++) {
-        ranks[i] = (rank){.office = &o, .index = i, .size = size, .work = work, .argument = argument};
-        ranks[i].failing = i == size - 1 ? failing : 0;
-        assert_int_equal(pthread_create(&threads[i], NULL, begin, &ranks[i]), 0);
-    }
-    for (int i = 0; i < size; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < size; i++)
-        if (ranks[i].problem[0])
-            fail_msg("%s", ranks[i].problem);
-    pthread_mutex_destroy(&o.lock);
-    pthread_cond_destroy(&o.changed);
-}
-
-static void run(int size, void (*work)(rank *rank), const void *argument)
-{
-    run_failing(size, work, argument, 0);
-}
+enum { COUNT = 5000, BUCKET = 900 };
 
 /* ---- telling ---- */
 
@@ -303,7 +192,7 @@ typedef struct compressed {
 /** A matrix of 60 by 80 and a vector of 200. */
 static compressed open_compressed(const char *how, int ranks, mixt__group *group)
 {
-    compressed s = {.c = {.ranks = ranks, .parts = group ? 1 : ranks, .total = COUNT, .bucket = 100, .group = group}};
+    compressed s = {.c = {.ranks = ranks, .total = COUNT, .bucket = 100, .group = group}};
     size_t sizes[MIXT_COMPRESS_BLOCKS];
     mixt__compress_piece pieces[2];
     (void)mixt__compression_parse(how, &s.c.how);
@@ -313,9 +202,7 @@ static compressed open_compressed(const char *how, int ranks, mixt__group *group
     for (int i = 0; i < MIXT_COMPRESS_BLOCKS; i++)
         s.blocks[i] = sizes[i] ? mixt__alloc(sizes[i]) : NULL;
     s.c.pieces = s.blocks[MIXT_COMPRESS_PIECES];
-    s.c.feedback = s.blocks[MIXT_COMPRESS_FEEDBACK];
     s.c.factors = s.blocks[MIXT_COMPRESS_FACTORS];
-    s.c.moved = s.blocks[MIXT_COMPRESS_MOVED];
     s.c.workspace = s.blocks[MIXT_COMPRESS_WORKSPACE];
     memcpy(s.c.pieces, pieces, sizeof pieces);
     return s;
@@ -327,35 +214,38 @@ static void close_compressed(compressed *s)
         mixt__free(s->blocks[i]);
 }
 
-/** The bits of one process, over several updates: one overflows on the last rank, in one after it all travels whole. */
+/** Over several updates, of which one sends all: everyone has the same common weights, which have moved by the mean of
+ *  what each has sent. */
 static void compress(rank *r)
 {
-    compressed mine = open_compressed(r->argument, r->size, r->group),
-               one = open_compressed(r->argument, r->size, NULL);
-    float *data = mixt__alloc(COUNT * sizeof *data), *part = mixt__alloc(COUNT * sizeof *part);
-    float *expected = mixt__alloc(COUNT * sizeof *expected);
-    for (int update = 0; update < 6; update++) {
-        bool whole = update == 0 || update == 4;
-        int bad = update == 2 ? r->size - 1 : -1;
-        for (int i = 0; i < r->size; i++) {
-            draw(part, 100 * update + i);
-            part[7] = i == bad ? INFINITY : part[7];
-            mixt__compress_part(&one.c, i, part, 8);
-        }
-        CHECK(r, mixt__compress_sum(&one.c, expected, 8, whole) == MIXT_OK);
-        draw(data, 100 * update + r->index);
-        data[7] = r->index == bad ? INFINITY : data[7];
+    const size_t bytes = COUNT * sizeof(float);
+    compressed mine = open_compressed(r->argument, r->size, r->group);
+    float *step = mixt__alloc(bytes), *rest = mixt__alloc(bytes), *common = mixt__alloc(bytes);
+    float *sent = mixt__alloc(bytes), *all = mixt__alloc((size_t)r->size * bytes);
+    double *expected = mixt__alloc(COUNT * sizeof *expected);
+    for (int update = 0; update < 4; update++) {
+        bool whole = update == 2;
+        draw(step, 100 * update + r->index);
+        for (int i = 0; i < COUNT; i++)
+            sent[i] = rest[i] += step[i];
         int64_t before = r->group->bytes;
-        mixt__compress_part(&mine.c, 0, data, 8);
-        CHECK(r, mixt__compress_sum(&mine.c, data, 8, whole) == MIXT_OK);
-        CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));
-        CHECK(r, !memcmp(mine.c.feedback, one.c.feedback + r->index * COUNT, COUNT * sizeof *data));
-        CHECK(r, bad >= 0 || r->group->bytes - before == mixt__compress_sent(&mine.c, r->index, whole));
+        CHECK(r, mixt__compress_exchange(&mine.c, rest, common, whole) == MIXT_OK);
+        CHECK(r, r->group->bytes - before == mixt__compress_sent(&mine.c, r->index, whole));
+        for (int i = 0; i < COUNT; i++)
+            sent[i] -= rest[i];
+        CHECK(r, mixt__group_gather(r->group, sent, bytes, all, 1) == MIXT_OK);
+        for (int i = 0; i < COUNT * r->size; i++)
+            expected[i % COUNT] -= (double)all[i] / r->size;
+        for (int i = 0; i < COUNT; i++)
+            CHECK(r, fabs((double)common[i] - expected[i]) < 1e-4 && (!whole || rest[i] == 0));
+        CHECK(r, mixt__group_gather(r->group, common, bytes, all, 1) == MIXT_OK);
+        for (int other = 0; other < r->size; other++)
+            CHECK(r, !memcmp(all + other * COUNT, common, bytes));
     }
     close_compressed(&mine);
-    close_compressed(&one);
-    mixt__free(data);
-    mixt__free(part);
+    float *const arenas[] = {step, rest, common, sent, all};
+    for (int i = 0; i < 5; i++)
+        mixt__free(arenas[i]);
     mixt__free(expected);
 }
 

@@ -161,9 +161,12 @@ static double reference_quotient(reference *r, const settings *s, double g, doub
     double b1 = s->o.beta1, b2 = s->o.beta2;
     r->em = b1 * r->em + (1 - b1) * eg + 3 * U * (b1 * fabs(r->m) + (1 - b1) * fabs(g));
     r->m = b1 * r->m + (1 - b1) * g;
-    r->ev = b2 * r->ev + (1 - b2) * 2 * fabs(g) * eg + 4 * U * (b2 * r->v + (1 - b2) * g * g);
-    r->v = b2 * r->v + (1 - b2) * g * g;
-    double mean = r->m / s->bias1, root = sqrt(r->v / s->bias2);
+    double others = s->o.others, mean = r->m / s->bias1, emean = r->em / s->bias1 + 2 * U * fabs(mean);
+    double square = (g * g + others * mean * mean) / (1 + others);
+    double esquare = 2 * (fabs(g) * eg + others * fabs(mean) * emean) / (1 + others);
+    r->ev = b2 * r->ev + (1 - b2) * esquare + (others > 0 ? 8 : 4) * U * (b2 * r->v + (1 - b2) * square);
+    r->v = b2 * r->v + (1 - b2) * square;
+    double root = sqrt(r->v / s->bias2);
     double below = root + s->o.eps, q = mean / below;
     double ebelow = root * (r->ev / r->v + 4 * U) + U * below;
     *error = r->em / s->bias1 / below + fabs(q) * (ebelow / below + 4 * U);
@@ -243,10 +246,12 @@ static double reference_factor(const fixture *f)
     return (f->update.clip_norm > 0 ? fmin(1, f->update.clip_norm / (norm + 1e-6)) : 1) / 1024;
 }
 
-static void check_optimizer(mixt__optimizer_kind kind, float momentum, bool nesterov, float clip_norm, float clip_value)
+static void check_one_of(mixt__optimizer_kind kind, float momentum, bool nesterov, float clip_norm, float clip_value,
+                         float others)
 {
     fixture f;
     start(&f);
+    f.update.optimizer.others = others;
     f.update.optimizer.kind = kind;
     f.update.optimizer.momentum = momentum;
     f.update.optimizer.nesterov = nesterov;
@@ -280,6 +285,20 @@ static void check_optimizer(mixt__optimizer_kind kind, float momentum, bool nest
     check_copies(&f);
     mixt__free(r);
     finish(&f);
+}
+
+static void check_optimizer(mixt__optimizer_kind kind, float momentum, bool nesterov, float clip_norm, float clip_value)
+{
+    check_one_of(kind, momentum, nesterov, clip_norm, clip_value, 0);
+}
+
+/** Of ranks that know their own gradients alone. */
+static void test_others(void **state)
+{
+    (void)state;
+    check_one_of(MIXT_OPTIMIZER_ADAM, 0, false, 30, 0, 1);
+    check_one_of(MIXT_OPTIMIZER_ADAMW, 0, false, 0, 0.3f, 3);
+    check_one_of(MIXT_OPTIMIZER_LAMB, 0, false, 1, 0, 1);
 }
 
 static void test_sgd(void **state)
@@ -520,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_adam),
         cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_lamb),
+        cmocka_unit_test(test_others),
         cmocka_unit_test(test_skip_changes_nothing),
         cmocka_unit_test(test_every_chunk_runs_once),
         cmocka_unit_test(test_threads_give_same_bits),

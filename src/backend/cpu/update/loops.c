@@ -168,6 +168,15 @@ static inline float adam_direction(const mixt__rule *r, float m, float v)
     return m * r->inv_bias1 / (sqrtf(v) * r->inv_sqrt_bias2 + r->eps);
 }
 
+/** The second moment after gradient d, the first being that of this step. */
+static inline float second_moment(const mixt__rule *r, float m, float v, float d)
+{
+    float mean = m * r->inv_bias1;
+    if (r->others > 0)
+        return r->beta2 * v + r->one_minus_beta2 * ((d * d + r->others * (mean * mean)) * r->share);
+    return r->beta2 * v + r->one_minus_beta2 * d * d;
+}
+
 static void adam(const mixt__rule *rule, float *restrict w, const float *restrict g, float *restrict m,
                  float *restrict v, int64_t count)
 {
@@ -175,7 +184,7 @@ static void adam(const mixt__rule *rule, float *restrict w, const float *restric
     for (int64_t i = 0; i < count; i++) {
         float d = gradient(&r, g[i]) + r.weight_decay * w[i];
         m[i] = r.beta1 * m[i] + r.one_minus_beta1 * d;
-        v[i] = r.beta2 * v[i] + r.one_minus_beta2 * d * d;
+        v[i] = second_moment(&r, m[i], v[i], d);
         w[i] -= r.lr * adam_direction(&r, m[i], v[i]);
     }
 }
@@ -188,7 +197,7 @@ static void adamw(const mixt__rule *rule, float *restrict w, const float *restri
     for (int64_t i = 0; i < count; i++) {
         float d = gradient(&r, g[i]);
         m[i] = r.beta1 * m[i] + r.one_minus_beta1 * d;
-        v[i] = r.beta2 * v[i] + r.one_minus_beta2 * d * d;
+        v[i] = second_moment(&r, m[i], v[i], d);
         w[i] = w[i] - keep * w[i] - r.lr * adam_direction(&r, m[i], v[i]);
     }
 }
@@ -212,7 +221,7 @@ static void lamb_moments(const mixt__rule *rule, const float *restrict w, const 
         for (int64_t i = 0; i < n; i++) {
             float d = gradient(&r, g[at + i]);
             m[at + i] = r.beta1 * m[at + i] + r.one_minus_beta1 * d;
-            v[at + i] = r.beta2 * v[at + i] + r.one_minus_beta2 * d * d;
+            v[at + i] = second_moment(&r, m[at + i], v[at + i], d);
             old[i] = w[at + i];
             u[i] = lamb_update(&r, old[i], m[at + i], v[at + i]);
         }

@@ -26,6 +26,7 @@ typedef struct mixt__rule {
     float inv_bias1;      // 1/(1 - beta1^t)
     float inv_sqrt_bias2; // 1/sqrt(1 - beta2^t)
     float eps;
+    float others, share; // see mixt__optimizer; 1/(1 + others)
 } mixt__rule;
 
 /** Updates `count` weights w and moments m, v from gradients g; arrays do not overlap; unused moments are NULL. */

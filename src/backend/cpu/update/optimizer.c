@@ -39,6 +39,8 @@ static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segme
         .inv_bias1 = control->inv_bias1,
         .inv_sqrt_bias2 = control->inv_sqrt_bias2,
         .eps = o->eps,
+        .others = o->others,
+        .share = (float)(1.0 / (1.0 + (double)o->others)),
     };
 }
 

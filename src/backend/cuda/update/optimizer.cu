@@ -61,7 +61,11 @@ static __device__ __forceinline__ float gradient(const rule &r, float g)
 static __device__ __forceinline__ void moments(const rule &r, float d, float &m, float &v)
 {
     m = r.s.beta1 * m + r.s.one_minus_beta1 * d;
-    v = r.s.beta2 * v + r.s.one_minus_beta2 * d * d;
+    float mean = m * r.inv_bias1;
+    if (r.s.others > 0)
+        v = r.s.beta2 * v + r.s.one_minus_beta2 * ((d * d + r.s.others * (mean * mean)) * r.s.share);
+    else
+        v = r.s.beta2 * v + r.s.one_minus_beta2 * d * d;
 }
 
 /** m̂/(sqrt(v̂) + eps) from moments that are already those of this step. */
