@@ -30,6 +30,7 @@ struct mixt__beams {
     int32_t *tokens; // (texts, beams, longest)
     int32_t *moved;  // (beams, longest) while beams change places; one such room a text
     int32_t *best;   // (texts, longest)
+    int32_t *from;   // (texts, beams) where the last step has come from
     candidate *next; // (texts · beams, 2 · beams) of each beam, best first
 };
 
@@ -44,9 +45,10 @@ mixt_status mixt__beams_new(const mixt__beam_options *o, mixt__beams **beams)
         b->tokens = mixt__alloc(rows * longest * sizeof *b->tokens);
         b->moved = mixt__alloc(rows * longest * sizeof *b->moved);
         b->best = mixt__alloc((size_t)o->texts * longest * sizeof *b->best);
+        b->from = mixt__alloc(rows * sizeof *b->from);
         b->next = mixt__alloc(rows * 2 * (size_t)o->beams * sizeof *b->next);
     }
-    if (b && b->texts && b->scores && b->tokens && b->moved && b->best && b->next)
+    if (b && b->texts && b->scores && b->tokens && b->moved && b->best && b->from && b->next)
         return MIXT_OK;
     mixt__beams_free(b);
     *beams = NULL;
@@ -63,6 +65,7 @@ void mixt__beams_free(mixt__beams *b)
     mixt__free(b->tokens);
     mixt__free(b->moved);
     mixt__free(b->best);
+    mixt__free(b->from);
     mixt__free(b->next);
     mixt__free(b);
 }
@@ -91,16 +94,16 @@ int64_t mixt__beams_length(const mixt__beams *b)
     return b->length;
 }
 
-void mixt__beams_previous(const mixt__beams *b, int64_t columns, int32_t *previous)
+void mixt__beams_newest(const mixt__beams *b, int32_t *tokens)
 {
-    int64_t rows = b->o.texts * b->o.beams, count = b->length < columns - 1 ? b->length : columns - 1;
-    for (int64_t r = 0; r < rows; r++) {
-        int32_t *row = previous + r * columns;
-        memset(row, 0, (size_t)columns * sizeof *row);
-        row[0] = b->o.end;
-        if (!b->texts[r / b->o.beams].done)
-            memcpy(row + 1, b->tokens + r * b->o.longest, (size_t)count * sizeof *row);
-    }
+    for (int64_t r = 0; r < b->o.texts * b->o.beams; r++)
+        tokens[r] =
+            b->length && !b->texts[r / b->o.beams].done ? b->tokens[r * b->o.longest + b->length - 1] : b->o.end;
+}
+
+const int32_t *mixt__beams_from(const mixt__beams *b)
+{
+    return b->from;
 }
 
 /* ---- a step ---- */
@@ -165,6 +168,7 @@ static void go_on(mixt__beams *b, int64_t t, const candidate *chosen, int64_t co
         b->scores[t * beams + i] = there ? chosen[i].score : -INFINITY;
         if (!there)
             continue;
+        b->from[t * beams + i] = chosen[i].beam;
         memcpy(tokens + i * longest, moved + chosen[i].beam * longest, (size_t)b->length * sizeof *tokens);
         tokens[i * longest + b->length] = chosen[i].token;
     }
@@ -207,6 +211,8 @@ static void step_range(void *argument, int64_t begin, int64_t end, int thread)
     mixt__beams *b = s->beams;
     (void)thread;
     for (int64_t t = begin; t < end; t++) {
+        for (int64_t i = 0; i < b->o.beams; i++)
+            b->from[t * b->o.beams + i] = (int32_t)i;
         if (b->texts[t].done)
             continue;
         for (int64_t i = 0; i < b->o.beams; i++) {

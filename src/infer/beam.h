@@ -32,8 +32,10 @@ void mixt__beams_start(mixt__beams *beams, const int64_t *longest);
 bool mixt__beams_done(const mixt__beams *beams);
 /** Tokens that each text has so far, which is the place that the next logits are for. */
 int64_t mixt__beams_length(const mixt__beams *beams);
-/** What each beam has written behind `end`, as (texts · beams, columns), zeros behind. */
-void mixt__beams_previous(const mixt__beams *beams, int64_t columns, int32_t *previous);
+/** The token that each beam has written last, `end` where none has: (texts · beams). */
+void mixt__beams_newest(const mixt__beams *beams, int32_t *tokens);
+/** Which beam of its text each has gone on from with the last step: (texts · beams). */
+const int32_t *mixt__beams_from(const mixt__beams *beams);
 /** Takes the logits of the next token, (texts · beams, width), and goes a step on. */
 void mixt__beams_step(mixt__beams *beams, const float *logits, int64_t width);
 /** The best text, without its end; `whole`: it has one. */

@@ -3,6 +3,8 @@
 
 #include "runtime/compile.h"
 
+#include <string.h>
+
 static mixt__batch_spec spec_of(const mixt__forward_shape *shape)
 {
     return shape->spec ? *shape->spec : (mixt__batch_spec){.input_dtype = shape->dtype, .input = shape->input};
@@ -31,8 +33,9 @@ mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *poli
         status = f->by_value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
     }
     mixt__batch_spec spec = spec_of(shape);
+    f->tokens = shape->cache_rows ? spec.input.dims[spec.input.rank - 1] : 0;
+    spec.more_count -= shape->given;
     f->input_bytes = mixt__spec_input_bytes(&spec);
-    f->tokens = shape->cache_rows ? shape->input.dims[shape->input.rank - 1] : 0;
     if (status == MIXT_OK)
         *forward = f;
     else
@@ -91,6 +94,19 @@ bool mixt__forward_has_places(const mixt__forward *f)
     return false;
 }
 
+void mixt__forward_give(mixt__forward *f, const char *name, const void *address)
+{
+    const mixt__graph *g = f->executable->graph;
+    for (int i = 0; i < g->array_count; i++)
+        if (!strcmp(g->arrays[i].name, name))
+            f->by_value[g->arrays[i].value] = address;
+}
+
+const void *mixt__forward_result(const mixt__forward *f)
+{
+    return mixt__executable_address(f->executable, f->executable->graph->logits);
+}
+
 static mixt_status put_positions(mixt__forward *f, int64_t first)
 {
     int32_t places[64]; // a piece at a time: the host's copy needs no memory of its own
@@ -121,6 +137,6 @@ const mixt__shape *mixt__forward_output_shape(const mixt__forward *f)
 
 mixt_status mixt__forward_output(const mixt__forward *f, int64_t from, int64_t count, float *values)
 {
-    const float *logits = mixt__executable_address(f->executable, f->executable->graph->logits);
+    const float *logits = mixt__forward_result(f);
     return f->executable->backend->download(values, logits + from, (size_t)count * sizeof *values);
 }

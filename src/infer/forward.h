@@ -24,6 +24,7 @@ typedef struct mixt__forward_shape {
     mixt__shape input;            // with the batch
     int64_t cache_rows;           // generating: places of a cache; 0: whole inputs
     const mixt__batch_spec *spec; // in place of dtype and input where a batch has several arrays; NULL: one input
+    int given;                    // the last so many arrays of it are on the device already: mixt__forward_give
 } mixt__forward_shape;
 
 mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
@@ -37,6 +38,11 @@ mixt_status mixt__forward_bind(mixt__forward *forward, const mixt__params *param
 int64_t mixt__forward_cache_bytes(const mixt__forward *forward, int64_t i);
 /** Whether anything depends on the tokens' places, or is kept by place: then a text has an end. */
 bool mixt__forward_has_places(const mixt__forward *forward);
+
+/** Points an array that is given at memory of the device. */
+void mixt__forward_give(mixt__forward *forward, const char *name, const void *address);
+/** Where the output is, on the device. */
+const void *mixt__forward_result(const mixt__forward *forward);
 
 /** One run on an input in host memory; `first` is the place of its first token. `caches` may be NULL without any. */
 mixt_status mixt__forward_run(mixt__forward *forward, const void *input, int64_t first, void *const *caches);

@@ -1,24 +1,22 @@
 /* Sentences through a trained translator, by beam search.
  *
- * Sentences go through in batches of like lengths. At each step the whole model runs on what every beam has written:
- * the encoder's work is small beside the beams', and a plan that keeps nothing from step to step is a plan like any
- * other. Lengths are rounded up to a few, so that there are few plans; what is padding is never looked at.
+ * Sentences go through in batches of like lengths, are read once, and then written a token at a time
+ * (infer/writer.h). Lengths are rounded up to a few, so that there are few plans; what is padding is never looked at.
  */
 #include "mixt/translate.h"
 
 #include "api/api.h"
-#include "base/block.h"
 #include "data/data.h"
 #include "data/tokenizer.h"
 #include "infer/beam.h"
-#include "infer/forward.h"
+#include "infer/writer.h"
 #include "models/models.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLANS = 64, SHORTEST = 16, BATCH = 64, BATCH_MAX = 4096, BEAMS = 5 };
+enum { SHORTEST = 16, BATCH = 64, BATCH_MAX = 4096, BEAMS = 5 };
 
 /** A sentence as tokens. */
 typedef struct sentence {
@@ -27,86 +25,23 @@ typedef struct sentence {
     bool cut;
 } sentence;
 
-/** A forward pass for sentences of `source` tokens and translations of `target`. */
-typedef struct plan {
-    int64_t source, target;
-    mixt__forward *forward;
-} plan;
-
 typedef struct job {
     mixt_trainer *trainer;
     const mixt_tokenizer *tokenizer;
     mixt_translate_options o;
     const mixt__model_sizes *sizes;
     int64_t places; // that the model can tell apart
-    plan plans[PLANS];
-    int plan_count;
+    mixt__writer writer;
     mixt__beams *beams;
-    char *input; // of one step, as the plan takes it
-    size_t input_room;
-    float *logits; // (batch · beams, rows)
+    int32_t *tokens;  // (batch, places) of sentences
+    int32_t *lengths; // (batch)
+    int32_t *newest;  // (batch · beams)
+    float *logits;    // (batch · beams, rows)
 } job;
 
 static mixt_status no_memory(void)
 {
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory to translate");
-}
-
-/* ---- plans ---- */
-
-static mixt__batch_spec spec_of(const job *j, int64_t source, int64_t target)
-{
-    int64_t batch = j->o.batch, rows = j->o.batch * j->o.beams;
-    mixt__batch_spec spec = {.input_dtype = MIXT_DTYPE_INT32, .input = {2, {batch, source}}, .input_name = "source"};
-    spec.more[0] = (mixt__array){.name = "source.length", .dtype = MIXT_DTYPE_INT32, .shape = {1, {batch}}};
-    spec.more[1] = (mixt__array){.name = "previous", .dtype = MIXT_DTYPE_INT32, .shape = {2, {rows, target}}};
-    spec.more[2] = (mixt__array){.name = "place", .dtype = MIXT_DTYPE_FP32, .shape = {3, {rows, target, 1}}};
-    spec.more_count = 3;
-    return spec;
-}
-
-/** Lengths that plans are made for: doubled from the shortest on. */
-static int64_t round_up(const job *j, int64_t length)
-{
-    int64_t rounded = SHORTEST;
-    while (rounded < length)
-        rounded *= 2;
-    return rounded < j->places ? rounded : j->places;
-}
-
-static void free_plans(job *j)
-{
-    for (int i = 0; i < j->plan_count; i++)
-        mixt__forward_free(j->plans[i].forward);
-    j->plan_count = 0;
-}
-
-static mixt_status find_plan(job *j, int64_t source, int64_t target, mixt__forward **forward)
-{
-    for (int i = 0; i < j->plan_count; i++)
-        if (j->plans[i].source == source && j->plans[i].target == target) {
-            *forward = j->plans[i].forward;
-            return MIXT_OK;
-        }
-    if (j->plan_count == PLANS)
-        free_plans(j);
-    mixt__trainer *t = &j->trainer->core;
-    mixt__model model = t->model;
-    model.fn = mixt__model_seq2seq_next;
-    mixt__batch_spec spec = spec_of(j, source, target);
-    mixt__forward_shape shape = {.spec = &spec};
-    plan *p = &j->plans[j->plan_count++];
-    *p = (plan){.source = source, .target = target};
-    MIXT_TRY(mixt__forward_new(&model, &t->settings.policy, t->backend, &shape, &p->forward));
-    *forward = p->forward;
-    MIXT_TRY(mixt__forward_bind(p->forward, t->params));
-    size_t bytes = mixt__spec_input_bytes(&spec);
-    if (bytes <= j->input_room)
-        return MIXT_OK;
-    mixt__free(j->input);
-    j->input = mixt__alloc(bytes);
-    j->input_room = j->input ? bytes : 0;
-    return j->input ? MIXT_OK : no_memory();
 }
 
 /* ---- opening ---- */
@@ -139,64 +74,88 @@ static mixt_status open_job(job *j, mixt_trainer *trainer, const mixt_tokenizer 
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it has no weights");
     MIXT_TRY(mixt__trainer_take_weights(t));
     j->places = j->sizes->seq;
-    mixt__beam_options beams = {.texts = j->o.batch,
+    return MIXT_OK;
+}
+
+/** Everything for `count` sentences, or for a batch of them. */
+static mixt_status take_room(job *j, int64_t count)
+{
+    mixt__trainer *t = &j->trainer->core;
+    j->o.batch = count < j->o.batch ? count : j->o.batch;
+    int64_t batch = j->o.batch, rows = batch * j->o.beams;
+    mixt__beam_options beams = {.texts = batch,
                                 .beams = j->o.beams,
                                 .penalty = j->o.length_penalty,
-                                .end = (int32_t)tokenizer->special.end,
+                                .end = (int32_t)j->tokenizer->special.end,
                                 .longest = j->places,
                                 .vocab = j->sizes->vocab};
+    mixt__writer_options writer = {.read = t->model,
+                                   .write = t->model,
+                                   .policy = t->settings.policy,
+                                   .backend = t->backend,
+                                   .params = t->params,
+                                   .texts = batch,
+                                   .beams = j->o.beams,
+                                   .context = j->places};
+    writer.read.fn = mixt__model_seq2seq_read;
+    mixt__writer_open(&j->writer, &writer);
     MIXT_TRY(mixt__beams_new(&beams, &j->beams));
-    j->logits = mixt__alloc_uninit((size_t)(j->o.batch * j->o.beams * j->sizes->rows) * sizeof *j->logits);
-    return j->logits ? MIXT_OK : no_memory();
+    j->tokens = mixt__alloc((size_t)(batch * j->places) * sizeof *j->tokens);
+    j->lengths = mixt__alloc((size_t)batch * sizeof *j->lengths);
+    j->newest = mixt__alloc((size_t)rows * sizeof *j->newest);
+    j->logits = mixt__alloc_uninit((size_t)(rows * j->sizes->rows) * sizeof *j->logits);
+    return j->tokens && j->lengths && j->newest && j->logits ? MIXT_OK : no_memory();
 }
 
 static void close_job(job *j)
 {
-    free_plans(j);
+    mixt__writer_close(&j->writer);
     mixt__beams_free(j->beams);
-    mixt__free(j->input);
+    mixt__free(j->tokens);
+    mixt__free(j->lengths);
+    mixt__free(j->newest);
     mixt__free(j->logits);
 }
 
 /* ---- a batch ---- */
 
-/** What the model reads in one step. */
-static void fill_input(const job *j, const sentence *batch, int64_t count, int64_t source, int64_t target)
+/** Lengths that plans are made for: doubled from the shortest on. */
+static int64_t round_up(const job *j, int64_t length)
 {
-    int64_t n = j->o.batch, rows = n * j->o.beams, place = mixt__beams_length(j->beams);
-    mixt__block block = {0};
-    int32_t *tokens = (int32_t *)(void *)(j->input + mixt__block_add(&block, (size_t)(n * source) * 4));
-    int32_t *lengths = (int32_t *)(void *)(j->input + mixt__block_add(&block, (size_t)n * 4));
-    int32_t *previous = (int32_t *)(void *)(j->input + mixt__block_add(&block, (size_t)(rows * target) * 4));
-    float *places = (float *)(void *)(j->input + mixt__block_add(&block, (size_t)(rows * target) * 4));
-    memset(tokens, 0, (size_t)(n * source) * sizeof *tokens);
-    for (int64_t i = 0; i < n; i++) {
-        lengths[i] = i < count ? (int32_t)batch[i].length : 1;
+    int64_t rounded = SHORTEST;
+    while (rounded < length)
+        rounded *= 2;
+    return rounded < j->places ? rounded : j->places;
+}
+
+static mixt_status read_batch(job *j, const sentence *batch, int64_t count)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < count; i++)
+        most = batch[i].length > most ? batch[i].length : most;
+    int64_t source = round_up(j, most);
+    memset(j->tokens, 0, (size_t)(j->o.batch * source) * sizeof *j->tokens);
+    for (int64_t i = 0; i < j->o.batch; i++) {
+        j->lengths[i] = i < count ? (int32_t)batch[i].length : 1;
         if (i < count)
-            memcpy(tokens + i * source, batch[i].tokens, (size_t)batch[i].length * sizeof *tokens);
+            memcpy(j->tokens + i * source, batch[i].tokens, (size_t)batch[i].length * sizeof *j->tokens);
     }
-    mixt__beams_previous(j->beams, target, previous);
-    for (int64_t i = 0; i < rows * target; i++)
-        places[i] = i % target == place ? 1 : 0;
+    return mixt__writer_read(&j->writer, source, j->tokens, j->lengths);
 }
 
 static mixt_status translate_batch(job *j, const sentence *batch, int64_t count)
 {
-    int64_t longest[BATCH_MAX] = {0}, most = 1, outputs = j->o.batch * j->o.beams * j->sizes->rows;
-    for (int64_t i = 0; i < count; i++) {
+    int64_t longest[BATCH_MAX] = {0};
+    for (int64_t i = 0; i < count; i++)
         longest[i] = 2 * batch[i].length + SHORTEST;
-        most = batch[i].length > most ? batch[i].length : most;
-    }
-    int64_t source = round_up(j, most);
+    MIXT_TRY(read_batch(j, batch, count));
     mixt__beams_start(j->beams, longest);
     while (!mixt__beams_done(j->beams)) {
-        mixt__forward *forward;
-        int64_t target = round_up(j, mixt__beams_length(j->beams) + 1);
-        MIXT_TRY(find_plan(j, source, target, &forward));
-        fill_input(j, batch, count, source, target);
-        MIXT_TRY(mixt__forward_run(forward, j->input, 0, NULL));
-        MIXT_TRY(mixt__forward_output(forward, 0, outputs, j->logits));
-        mixt__beams_step(j->beams, j->logits, j->sizes->rows);
+        mixt__beams_newest(j->beams, j->newest);
+        MIXT_TRY(mixt__writer_next(&j->writer, j->newest, mixt__beams_length(j->beams), j->logits));
+        mixt__beams_step(j->beams, j->logits, j->writer.row);
+        if (!mixt__beams_done(j->beams))
+            MIXT_TRY(mixt__writer_move(&j->writer, mixt__beams_from(j->beams), mixt__beams_length(j->beams)));
     }
     return MIXT_OK;
 }
@@ -260,6 +219,8 @@ static mixt_status translate_all(job *j, sentence *sentences, int64_t count, mix
         if (!translations[sentences[done++].number].text)
             return no_memory();
     }
+    if (done < count)
+        MIXT_TRY(take_room(j, count - done));
     while (done < count) {
         int64_t some = count - done < j->o.batch ? count - done : j->o.batch;
         for (int64_t i = done; i < done + some; i++)

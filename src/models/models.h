@@ -184,11 +184,11 @@ mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x);
 mixt_status mixt__ncf_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 
 /** Sentences (B, S) with their lengths and what comes before each token of their translations (B, T) → (B, T, vocab).
- */
+ *  Translations may be several of each sentence, (B · beams, T). With an input "memory", what _read makes of the
+ *  sentences, those are not read again. */
 mixt_value mixt__model_seq2seq(mixt_builder *b, mixt_value x);
-/** The same for several beams of each sentence, "previous" (B · beams, T), at one place of each, which "place" (B ·
- * beams, T, 1) is 1 at and else 0: (B · beams, vocab). */
-mixt_value mixt__model_seq2seq_next(mixt_builder *b, mixt_value x);
+/** What the decoder's layers look at in sentences → (B, S, layers · 2 · width). */
+mixt_value mixt__model_seq2seq_read(mixt_builder *b, mixt_value x);
 
 /** The normalisation that the sizes ask for; x itself for none. */
 mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);

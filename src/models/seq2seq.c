@@ -41,15 +41,25 @@ static mixt_value self_attention(mixt_builder *b, mixt_value x, mixt_value lengt
     return x;
 }
 
-/** From what is written, (B · beams, T, C), to the sentence that all beams of an entry share, (B, S, C). */
-static mixt_value cross_attention(mixt_builder *b, mixt_value x, mixt_value memory, mixt_value lengths,
+/** Which layer's part of "memory" an attention looks at, where the sentence was read before. */
+static mixt_value part_of(mixt_builder *b, int64_t layer, const mixt__model_sizes *s)
+{
+    return mixt_slice(b, mixt_input(b, "memory"), 2, layer * 2 * s->width, (layer + 1) * 2 * s->width);
+}
+
+/** From what is written, (B · beams, T, C), to the sentence that all beams of an entry share.
+ *  @param read what it looks at there, (B, S, 2C), is put behind that of the layers before; NULL: nobody asks */
+static mixt_value cross_attention(mixt_builder *b, mixt_value x, mixt_value memory, int64_t layer, mixt_value *read,
                                   const mixt__model_sizes *s)
 {
-    mixt_value k_v[2];
+    mixt_value k_v[2], lengths = mixt_input(b, "source.length");
     int64_t rows = mixt_value_dim(b, x, 0), places = mixt_value_dim(b, x, 1), batch = mixt_value_dim(b, memory, 0);
     float init = spread(s->width, s->width);
     mixt_scope_push(b, "cross");
-    mixt_split(b, mixt_linear(b, "kv", memory, .features = 2 * s->width, .init = init), 2, k_v);
+    mixt_value kv = mixt_linear(b, "kv", memory, .features = 2 * s->width, .init = init);
+    if (read)
+        *read = layer ? mixt_concat(b, (mixt_value[]){*read, kv}, 2, 2) : kv;
+    mixt_split(b, mixt_builder_has_input(b, "memory") ? part_of(b, layer, s) : kv, 2, k_v);
     mixt_value q = mixt_linear(b, "q", x, .features = s->width, .init = init);
     if (rows != batch)
         q = mixt_reshape(b, q, 3, (int64_t[]){batch, -1, s->width});
@@ -92,29 +102,29 @@ static mixt_value encode(mixt_builder *b, mixt_value table, const mixt__model_si
     return mixt_layer_norm(b, "enc.ln_f", x);
 }
 
-/** (B · beams, T) → (B · beams, T, C) */
-static mixt_value decode(mixt_builder *b, mixt_value table, mixt_value memory, const mixt__model_sizes *s)
+/** (B · beams, T) → (B · beams, T, C). @param read see cross_attention */
+static mixt_value decode(mixt_builder *b, mixt_value table, mixt_value memory, mixt_value *read,
+                         const mixt__model_sizes *s)
 {
-    mixt_value lengths = mixt_input(b, "source.length"), x = embed(b, "dec", mixt_input(b, "previous"), table, s);
+    mixt_value x = embed(b, "dec", mixt_input(b, "previous"), table, s);
     for (int64_t i = 0; i < s->layers; i++) {
         push_layer(b, "dec.h", i);
         x = mixt_add(b, x, self_attention(b, mixt_layer_norm(b, "ln1", x), (mixt_value){0}, s));
-        x = mixt_add(b, x, cross_attention(b, mixt_layer_norm(b, "ln2", x), memory, lengths, s));
+        x = mixt_add(b, x, cross_attention(b, mixt_layer_norm(b, "ln2", x), memory, i, read, s));
         x = mixt_add(b, x, perceptron(b, mixt_layer_norm(b, "ln3", x), s));
         mixt_scope_pop(b);
     }
     return mixt_layer_norm(b, "dec.ln_f", x);
 }
 
-/** @param place the only place whose logits are wanted, 1 there and 0 elsewhere; the null value: all */
-static mixt_value translate(mixt_builder *b, mixt_value place)
+/** The whole model, whichever output is wanted: so parameters are the same, and what an output does not need is not
+ *  computed. */
+static mixt_value translate(mixt_builder *b, mixt_value *read)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
     mixt_value table =
         mixt_param(b, "wte.weight", .rank = 2, .dims = {s->rows, s->width}, .normal = 1 / sqrtf((float)s->width));
-    mixt_value x = decode(b, table, encode(b, table, s), s);
-    if (place.id)
-        x = mixt_sum(b, mixt_mul(b, x, place), .axes = {1}, .axis_count = 1);
+    mixt_value x = decode(b, table, encode(b, table, s), read, s);
     mixt_scope_push(b, "head");
     x = mixt_matmul(b, x, table, .trans_b = true);
     mixt_scope_pop(b);
@@ -124,11 +134,13 @@ static mixt_value translate(mixt_builder *b, mixt_value place)
 mixt_value mixt__model_seq2seq(mixt_builder *b, mixt_value x)
 {
     (void)x;
-    return translate(b, (mixt_value){0});
+    return translate(b, NULL);
 }
 
-mixt_value mixt__model_seq2seq_next(mixt_builder *b, mixt_value x)
+mixt_value mixt__model_seq2seq_read(mixt_builder *b, mixt_value x)
 {
+    mixt_value read = {0};
     (void)x;
-    return translate(b, mixt_input(b, "place"));
+    (void)translate(b, &read);
+    return read;
 }

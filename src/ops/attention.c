@@ -148,7 +148,8 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
                                    (long long)o->heads);
     if (at.scale == 0)
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
-    if (mixt__builder_generating(b))
+    bool grows = at.causal || !o->lengths.id; // else keys are those of a whole sentence, which was read before
+    if (mixt__builder_generating(b) && grows)
         return mixt__attention_cached(b, q, k, v, &at);
     mixt_value in[4] = {q, k, v, o->lengths};
     return mixt__builder_node(b, &mixt__op_attention, NULL, &at, in, o->lengths.id ? 4 : 3);

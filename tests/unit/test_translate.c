@@ -297,12 +297,12 @@ static double best_of_all(int32_t before, int64_t place, double sum, double pena
 static void follow(mixt__beams *beams, int64_t rows, int64_t each, int first_seed)
 {
     float logits[8 * MIXT_BEAMS_MAX * VOCAB];
-    int32_t previous[8 * MIXT_BEAMS_MAX * (STEPS + 1)];
+    int32_t newest[8 * MIXT_BEAMS_MAX];
     while (!mixt__beams_done(beams)) {
         int64_t place = mixt__beams_length(beams);
-        mixt__beams_previous(beams, STEPS + 1, previous);
+        mixt__beams_newest(beams, newest);
         for (int64_t r = 0; r < rows; r++)
-            next_logits(previous[r * (STEPS + 1) + place], place, first_seed + (int)(r / each), logits + r * VOCAB);
+            next_logits(newest[r], place, first_seed + (int)(r / each), logits + r * VOCAB);
         mixt__beams_step(beams, logits, VOCAB);
     }
 }
