@@ -1,6 +1,6 @@
 #!/bin/bash
 # Translation through the command: a vocabulary learned, a translator that learns a few sentences by heart, translated from files
-# and the standard input, BLEU, stopped and resumed. Usage: translate.sh MIXT
+# and the standard input, BLEU, stopped and resumed. Usage: [DEVICE=cuda] translate.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 root=$PWD
 cd "$work" || exit 1
@@ -34,7 +34,7 @@ cmp words/vocab.bpe again/vocab.bpe && cmp words/encoder.json again/encoder.json
 "$mixt" tokenize pairs/train.de --vocab words --out tokens >text && "$mixt" tokenize tokens --vocab words --decode | cmp - pairs/train.de || fail "text to tokens and back"
 
 # Learned by heart: every sentence comes out as it was given, with one beam and with five, BLEU is 100.
-small="device=cpu threads=2 data.path=pairs data.source=en data.target=de net.layers=1 net.width=64 net.heads=2 net.dropout=0 data.seq=32"
+small="device=${DEVICE:-cpu} threads=2 data.path=pairs data.source=en data.target=de net.layers=1 net.width=64 net.heads=2 net.dropout=0 data.seq=32"
 small="$small train.batch=5 train.epochs=0 train.lr=0.003 train.warmup=10 train.label_smoothing=0 train.weight_decay=0"
 for precision in fp32 bf16; do
     "$mixt" train "$root/configs/seq2seq.yaml" $small data.vocab=words precision=$precision train.steps=120 out=$precision -q >text 2>&1 || fail "train in $precision: $(cat text)"
