@@ -76,6 +76,16 @@ static json_t *pack_audio(const mixt_data_options *o)
                : json_null();
 }
 
+/** What ids of an array are called: a run finds them again by that. null: nothing, or not in UTF-8. */
+static json_t *list_ids(const mixt_data_array *a)
+{
+    json_t *list = a->names ? json_array() : json_null();
+    for (int64_t i = 0; a->names && i < a->ids; i++)
+        if (json_array_append_new(list, json_string(a->names[i])))
+            return json_decref(list), json_null();
+    return list;
+}
+
 /** The arrays of a set that names them; else null. */
 static json_t *list_arrays(const mixt_data_info *info)
 {
@@ -87,8 +97,9 @@ static json_t *list_arrays(const mixt_data_info *info)
         json_t *shape = json_array();
         for (int k = 0; k < a->rank; k++)
             json_array_append_new(shape, json_integer(a->dims[k]));
-        json_t *entry = json_pack("{s:s, s:b, s:s, s:o, s:I}", "name", a->name, "target", a->target, "dtype",
-                                  mixt_dtype_name(a->dtype), "shape", shape, "ids", (json_int_t)a->ids);
+        json_t *entry =
+            json_pack("{s:s, s:b, s:s, s:o, s:I, s:o}", "name", a->name, "target", a->target, "dtype",
+                      mixt_dtype_name(a->dtype), "shape", shape, "ids", (json_int_t)a->ids, "names", list_ids(a));
         if (json_array_append_new(list, entry))
             return json_decref(list), NULL;
     }
@@ -319,6 +330,28 @@ static mixt_status get_target(mixt_data *data, const json_t *facts)
     return get_names(data, facts);
 }
 
+/** What ids are called; sets of earlier versions do not say. */
+static mixt_status get_ids(mixt_data *data, const json_t *entry, mixt_data_array *a)
+{
+    const json_t *list = json_object_get(entry, "names");
+    if (!json_is_array(list))
+        return MIXT_OK;
+    const char **names = mixt__arena_alloc(&data->arena, (size_t)(a->ids + 1) * sizeof *names);
+    if (!names)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+    if (json_array_size(list) != (size_t)a->ids)
+        return wrong("names", "as many as there are ids");
+    for (int64_t i = 0; i < a->ids; i++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)i));
+        if (!name)
+            return wrong("names", "texts");
+        if (!(names[i] = mixt__arena_strdup(&data->arena, name)))
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+    }
+    a->names = names;
+    return MIXT_OK;
+}
+
 static mixt_status get_array(mixt_data *data, const json_t *entry, mixt_data_array *a)
 {
     const json_t *shape = json_object_get(entry, "shape"), *target = json_object_get(entry, "target");
@@ -337,7 +370,9 @@ static mixt_status get_array(mixt_data *data, const json_t *entry, mixt_data_arr
         if (a->dims[i] < 1)
             return wrong("arrays", "dimensions of at least 1");
     }
-    return mixt__shape_elements(a->rank, a->dims, &a->elements) ? MIXT_OK : wrong("arrays", "samples that fit");
+    if (!mixt__shape_elements(a->rank, a->dims, &a->elements))
+        return wrong("arrays", "samples that fit");
+    return get_ids(data, entry, a);
 }
 
 /** Facts of sets with one input and one target, and those of earlier versions, name none. */

@@ -32,6 +32,7 @@ typedef struct reading {
     mixt__bytes file;
     mixt__csv_field *cells; // (rows, columns), what they are called first; they lie in the file
     int32_t *id;            // (rows)
+    int64_t *line;          // (rows) where each stands
     int64_t rows;
     int columns;
     column column[COLUMNS_MAX];
@@ -50,6 +51,7 @@ static void free_reading(reading *r)
     }
     mixt__free(r->cells);
     mixt__free(r->id);
+    mixt__free(r->line);
     mixt__bytes_free(&r->file);
 }
 
@@ -80,6 +82,7 @@ static mixt_status add_line(reading *r, const mixt__csv_field *fields, int64_t l
                           r->f->side, (int)(fields[0].length < 40 ? fields[0].length : 40), fields[0].text);
     named[id] = true;
     r->id[r->rows] = (int32_t)id;
+    r->line[r->rows] = line;
     memcpy(r->cells + r->rows++ * r->columns, fields, (size_t)r->columns * sizeof *fields);
     return MIXT_OK;
 }
@@ -90,7 +93,8 @@ static mixt_status read_lines(reading *r, bool *named)
     mixt__csv_field fields[COLUMNS_MAX];
     int64_t room = mixt__lines_count(&r->file) < r->f->ids ? mixt__lines_count(&r->file) : r->f->ids;
     r->id = mixt__alloc_uninit((size_t)room * sizeof *r->id);
-    if (!r->id)
+    r->line = mixt__alloc_uninit((size_t)room * sizeof *r->line);
+    if (!r->id || !r->line)
         return no_memory(r);
     for (int count; (count = mixt__lines_next(&lines, fields, COLUMNS_MAX)) >= 0;) {
         MIXT_TRY(check_line(r, fields, count, lines.text.line));
@@ -259,8 +263,26 @@ static void fill_words(const reading *r, int c)
 
 /* ---- columns ---- */
 
+/** A few words among numbers are a slip more often than not. @param words how many */
+static mixt_status doubt_words(const reading *r, int c, int64_t words)
+{
+    double x;
+    for (int64_t row = 0; row < r->rows; row++) {
+        const mixt__csv_field *cell = cell_of(r, row, c);
+        if (!mixt__csv_missing(cell) && !read_number(cell, &x))
+            return mixt__data_warn(r->data,
+                                   "%s: column %d holds words: line %lld has '%.*s'%s, though its other cells are "
+                                   "numbers",
+                                   r->path, c + 1, (long long)r->line[row],
+                                   (int)(cell->length < 40 ? cell->length : 40), cell->text,
+                                   words > 1 ? " (and more such)" : "");
+    }
+    return MIXT_OK;
+}
+
 static mixt_status find_kind(reading *r, int c)
 {
+    enum { FEW = 20 }; // one in so many
     column *column = &r->column[c];
     int64_t cells = 0, numbers = 0, years = 0;
     double x;
@@ -278,6 +300,8 @@ static mixt_status find_kind(reading *r, int c)
         return MIXT_OK;
     column->kind = COLUMN_WORDS;
     column->width = 0;
+    if ((cells - numbers) * FEW <= cells)
+        MIXT_TRY(doubt_words(r, c, cells - numbers));
     return take_words(r, c);
 }
 

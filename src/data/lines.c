@@ -24,7 +24,7 @@ mixt_status mixt__lines_read(const char *path, mixt__bytes *file)
     return status;
 }
 
-mixt__lines mixt__lines_of(const mixt__bytes *file)
+mixt__lines mixt__lines_of(mixt__bytes *file)
 {
     const char *begin = (const char *)file->bytes;
     return (mixt__lines){.text = {.at = begin, .end = begin + file->size}};
@@ -66,6 +66,20 @@ static int split_colons(const mixt__csv_field *line, mixt__csv_field *fields, in
     return count;
 }
 
+/** One of each two quotes, in the file's own memory: a line is taken once. */
+static void join_quotes(mixt__csv_field *field)
+{
+    char *to = (char *)(uintptr_t)field->text;
+    int64_t length = 0;
+    if (!field->quoted || !memmem(field->text, (size_t)field->length, "\"\"", 2))
+        return;
+    for (int64_t i = 0; i < field->length; i++) {
+        to[length++] = field->text[i];
+        i += field->text[i] == '"' && i + 1 < field->length && field->text[i + 1] == '"';
+    }
+    field->length = length;
+}
+
 int mixt__lines_next(mixt__lines *l, mixt__csv_field *fields, int most)
 {
     mixt__csv_field line, field;
@@ -75,6 +89,7 @@ int mixt__lines_next(mixt__lines *l, mixt__csv_field *fields, int most)
     if (l->colons)
         return split_colons(&line, fields, most);
     while (mixt__csv_next_field(&l->text, &line, &field)) {
+        join_quotes(&field);
         if (count < most)
             fields[count] = field;
         count++;

@@ -12,8 +12,8 @@ typedef struct mixt__lines {
 
 /** Reads a file that must be text, of fewer than 2^31 lines. */
 mixt_status mixt__lines_read(const char *path, mixt__bytes *file);
-/** Before the first line. @param file must stay */
-mixt__lines mixt__lines_of(const mixt__bytes *file);
+/** Before the first line. @param file must stay; doubled quotes in it become one when a line is taken */
+mixt__lines mixt__lines_of(mixt__bytes *file);
 /** The fields of the next line that says something, up to `most` of them; returns how many it has, also beyond those;
  *  -1: there is no more. */
 int mixt__lines_next(mixt__lines *lines, mixt__csv_field *fields, int most);

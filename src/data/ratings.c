@@ -1,15 +1,13 @@
 /* Ratings of items by users: one line each, user, item, rating and perhaps the time of it.
  *
- * Fields are parted by "::" or as in CSV; users and items are names, whatever they look like, and get numbers in the
- * order in which the file brings them up. All parts number the whole file, so that they agree. Without a path mixt
- * draws ratings itself: tastes and items with a few hidden properties.
+ * Lines are read by ratings_read.c. All parts number the whole file, so that they agree. Without a path mixt draws
+ * ratings itself: tastes and items with a few hidden properties.
  *
  * Where options ask for features of users or items, or for times, they are inputs beside the two ids.
  */
 #include "data/columns.h"
 #include "data/features.h"
-#include "data/lines.h"
-#include "data/names.h"
+#include "data/ratings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,17 +16,7 @@
 
 enum { SIDES = 2 };          // users, items
 enum { DAY = 24 * 60 * 60 }; // seconds
-enum { FIELDS = 4, DRAWN_USERS = 300, DRAWN_ITEMS = 200, DRAWN_PROPERTIES = 3, DRAWN_RATINGS = 20000 };
-
-/** What a file says, a line a rating. */
-typedef struct ratings {
-    int32_t *user, *item;
-    float *value;
-    double *time; // NaN: the line does not say
-    int64_t count, capacity;
-    mixt__names users, items;
-    bool *trained; // (count) of the training part; NULL: nobody asks
-} ratings;
+enum { DRAWN_USERS = 300, DRAWN_ITEMS = 200, DRAWN_PROPERTIES = 3, DRAWN_RATINGS = 20000 };
 
 /** What is known beside ids. */
 typedef struct beside {
@@ -38,94 +26,9 @@ typedef struct beside {
     int64_t rows;
 } beside;
 
-static void free_ratings(ratings *r)
-{
-    mixt__free(r->user);
-    mixt__free(r->item);
-    mixt__free(r->value);
-    mixt__free(r->time);
-    mixt__free(r->trained);
-    mixt__names_free(&r->users);
-    mixt__names_free(&r->items);
-}
-
 static mixt_status no_memory(const mixt_data *data)
 {
     return mixt__fail(MIXT_ERROR_MEMORY, "%s:%s: no memory for its ratings", data->kind->name, data->path);
-}
-
-/** Room for `count` ratings. */
-static bool take_room(ratings *r, int64_t count)
-{
-    size_t n = (size_t)count;
-    r->user = mixt__alloc_uninit(n * sizeof *r->user);
-    r->item = mixt__alloc_uninit(n * sizeof *r->item);
-    r->value = mixt__alloc_uninit(n * sizeof *r->value);
-    r->time = mixt__alloc_uninit(n * sizeof *r->time);
-    r->capacity = count;
-    return r->user && r->item && r->value && r->time;
-}
-
-/* ---- lines ---- */
-
-static bool is_number(const mixt__csv_field *field)
-{
-    double value;
-    return mixt__csv_number(field, &value);
-}
-
-/** A first line of words names the columns. */
-static bool is_header(const mixt__csv_field *fields, int count)
-{
-    return count >= 3 && count <= FIELDS && !is_number(&fields[2]) && !mixt__csv_missing(&fields[2]);
-}
-
-static mixt_status add_line(mixt_data *data, ratings *r, const mixt__csv_field *fields, int count, int64_t line)
-{
-    double value, time = NAN;
-    if (count < 3 || count > FIELDS)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld has %d field%s: expected user, item, rating and perhaps time",
-                          data->path, (long long)line, count, count == 1 ? "" : "s");
-    for (int i = 0; i < 2; i++)
-        if (!fields[i].length)
-            return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld names no %s", data->path, (long long)line,
-                              i ? "item" : "user");
-    if (!mixt__csv_number(&fields[2], &value) || !isfinite(value) || fabs(value) > 1e6)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: rating '%.*s': expected a finite number up to a million",
-                          data->path, (long long)line, (int)(fields[2].length < 40 ? fields[2].length : 40),
-                          fields[2].text);
-    if (count == FIELDS && (!mixt__csv_number(&fields[3], &time) || !isfinite(time)))
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: time '%.*s': expected a number of seconds", data->path,
-                          (long long)line, (int)(fields[3].length < 40 ? fields[3].length : 40), fields[3].text);
-    int64_t user = mixt__names_add(&r->users, fields[0].text, fields[0].length);
-    int64_t item = mixt__names_add(&r->items, fields[1].text, fields[1].length);
-    if (user < 0 || item < 0)
-        return no_memory(data);
-    r->user[r->count] = (int32_t)user;
-    r->item[r->count] = (int32_t)item;
-    r->value[r->count] = (float)value;
-    r->time[r->count++] = time;
-    return MIXT_OK;
-}
-
-static mixt_status read_lines(mixt_data *data, const mixt__bytes *file, ratings *r)
-{
-    mixt__lines lines = mixt__lines_of(file);
-    mixt__csv_field fields[FIELDS] = {{0}};
-    bool first = true;
-    for (int count; (count = mixt__lines_next(&lines, fields, FIELDS)) >= 0; first = false)
-        if (!first || !is_header(fields, count))
-            MIXT_TRY(add_line(data, r, fields, count, lines.text.line));
-    return r->count ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s: holds no ratings", data->path);
-}
-
-static mixt_status read_file(mixt_data *data, const char *path, ratings *r)
-{
-    mixt__bytes file;
-    MIXT_TRY(mixt__lines_read(path, &file));
-    mixt_status status = take_room(r, mixt__lines_count(&file)) ? read_lines(data, &file, r) : no_memory(data);
-    mixt__bytes_free(&file);
-    return status;
 }
 
 /* ---- ratings that mixt draws ---- */
@@ -144,14 +47,14 @@ static double taste_of(uint64_t key, int64_t user, int64_t item)
     return sum + 0.7 * drawn(key + 1, (uint64_t)(user * 16 + 15)) + 0.7 * drawn(key + 2, (uint64_t)(item * 16 + 15));
 }
 
-static mixt_status draw(mixt_data *data, ratings *r)
+static mixt_status draw(mixt_data *data, mixt__ratings *r)
 {
     uint64_t key = data->options.seed * 8 + 8;
     int64_t count = data->options.samples ? data->options.samples : DRAWN_RATINGS;
     char name[32];
     if (count > INT32_MAX)
         return mixt__fail(MIXT_ERROR_CONFIG, "ratings: %lld ratings to draw: %d at most", (long long)count, INT32_MAX);
-    if (!take_room(r, count))
+    if (!mixt__ratings_room(r, count))
         return no_memory(data);
     for (int64_t i = 0; i < DRAWN_USERS + DRAWN_ITEMS; i++) {
         snprintf(name, sizeof name, "%lld", (long long)(i < DRAWN_USERS ? i : i - DRAWN_USERS) + 1);
@@ -186,7 +89,7 @@ static int earlier(const void *a, const void *b)
 }
 
 /** The oldest ratings are for training, the newest for testing. */
-static mixt_status share_by_time(mixt_data *data, const ratings *r, mixt__columns *c)
+static mixt_status share_by_time(mixt_data *data, const mixt__ratings *r, mixt__columns *c)
 {
     mixt__shares shares;
     MIXT_TRY(mixt__shares_of(data, r->count, false, false, &shares));
@@ -216,7 +119,7 @@ static mixt_status share_by_time(mixt_data *data, const ratings *r, mixt__column
 }
 
 /** Any may be in any part. */
-static mixt_status share_at_random(mixt_data *data, const ratings *r, mixt__columns *c)
+static mixt_status share_at_random(mixt_data *data, const mixt__ratings *r, mixt__columns *c)
 {
     mixt__shares shares;
     MIXT_TRY(mixt__columns_share(data, c));
@@ -240,40 +143,50 @@ static double mean_of(const mixt_data *data, const mixt__columns *c, const float
 /* ---- times ---- */
 
 /** What a user's day is called. */
-static int64_t name_day(const ratings *r, const int32_t *users, int64_t row, char *name, size_t room)
+static int64_t name_day(const mixt__ratings *r, const int32_t *users, int64_t row, char *name, size_t room)
 {
     return snprintf(name, room, "%d %.0f", (int)users[row], floor(r->time[row] / DAY));
 }
 
-/** Days of users that the training part has, from 1 on; others are 0. @param days (r->count) */
-static mixt_status number_days(const mixt_data *data, const ratings *r, const int32_t *users, int32_t *days,
+/** Days of users that the training part has, from 1 on; others are 0. `like` has those of its own training part.
+ *  @param days (r->count) */
+static mixt_status number_days(const mixt_data *data, const mixt__ratings *r, const int32_t *users, int32_t *days,
                                mixt__names *names)
 {
-    char name[400]; // a time may have 309 digits
-    for (int64_t i = 0; i < r->count; i++) {
+    const mixt_data_info *like = data->options.like ? &data->options.like->info : NULL;
+    int known = mixt_data_array_find(like, "user.day");
+    const mixt_data_array *before = known >= 0 && like->arrays[known].names ? &like->arrays[known] : NULL;
+    char name[400];                                // a time may have 309 digits
+    bool full = mixt__names_add(names, "", 0) < 0; // of days that nobody knows
+    for (int64_t i = 1; before && i < before->ids && !full; i++)
+        full = mixt__names_add(names, before->names[i], (int64_t)strlen(before->names[i])) < 0;
+    for (int64_t i = 0; i < r->count && !full; i++) {
         if (isnan(r->time[i]))
             return mixt__fail(MIXT_ERROR_DATA, "%s: rating %lld has no time: data.times needs one", data->path,
                               (long long)i + 1);
-        if (r->trained[i] && mixt__names_add(names, name, name_day(r, users, i, name, sizeof name)) < 0)
-            return no_memory(data);
+        if (r->trained[i] && !before)
+            full = mixt__names_add(names, name, name_day(r, users, i, name, sizeof name)) < 0;
     }
-    for (int64_t i = 0; i < r->count; i++)
-        days[i] = (int32_t)(mixt__names_number(names, name, name_day(r, users, i, name, sizeof name)) + 1);
-    return MIXT_OK;
+    for (int64_t i = 0; i < r->count && !full; i++) {
+        int64_t day = mixt__names_number(names, name, name_day(r, users, i, name, sizeof name));
+        days[i] = day < 0 ? 0 : (int32_t)day;
+    }
+    return full ? no_memory(data) : MIXT_OK;
 }
 
 /** Puts days between ids and ratings. */
-static mixt_status add_days(mixt_data *data, const ratings *r, mixt__columns *c)
+static mixt_status add_days(mixt_data *data, const mixt__ratings *r, mixt__columns *c)
 {
     mixt__names names = {0};
     if (!data->options.times)
         return MIXT_OK;
     int32_t *days = mixt__alloc_uninit((size_t)r->count * sizeof *days);
     mixt_status status = days ? number_days(data, r, c->column[0].values, days, &names) : no_memory(data);
+    mixt_data_array array = {.name = "user.day", .dtype = MIXT_DTYPE_INT32, .elements = 1, .ids = names.count};
+    if (status == MIXT_OK && !(array.names = mixt__names_list(&names, &data->arena)))
+        status = no_memory(data);
     c->column[c->count] = c->column[c->count - 1];
-    c->column[c->count - 1] =
-        (mixt__column){.values = days,
-                       .array = {.name = "user.day", .dtype = MIXT_DTYPE_INT32, .elements = 1, .ids = names.count + 1}};
+    c->column[c->count - 1] = (mixt__column){.values = days, .array = array};
     c->count++;
     mixt__names_free(&names);
     return status;
@@ -281,7 +194,7 @@ static mixt_status add_days(mixt_data *data, const ratings *r, mixt__columns *c)
 
 /** Times as features have them: deviations over the training part, halved, so that what one user or one item makes of
  *  time is believed less than what it makes of other features. Every time is known to be there. */
-static mixt_status scale_times(mixt_data *data, const ratings *r, beside *b)
+static mixt_status scale_times(mixt_data *data, const mixt__ratings *r, beside *b)
 {
     double count = 0, sum = 0, squares = 0, newest = -HUGE_VAL;
     if (!data->options.times)
@@ -327,7 +240,7 @@ static const char *find_features(mixt_data *data, const char *name)
 }
 
 /** Of one side: counts, numbers of names, and what its file says. */
-static mixt_status open_features(mixt_data *data, const ratings *r, const mixt__column *column, int side,
+static mixt_status open_features(mixt_data *data, const mixt__ratings *r, const mixt__column *column, int side,
                                  mixt__features *f)
 {
     const mixt_data_options *o = &data->options;
@@ -348,7 +261,7 @@ static mixt_status open_features(mixt_data *data, const ratings *r, const mixt__
 }
 
 /** Puts features between ids and ratings. */
-static mixt_status add_features(mixt_data *data, const ratings *r, mixt__columns *c)
+static mixt_status add_features(mixt_data *data, const mixt__ratings *r, mixt__columns *c)
 {
     static const char *const names[SIDES] = {"user.features", "item.features"};
     if (!has_features(&data->options))
@@ -450,7 +363,7 @@ static mixt_status check_like(const mixt_data *data, const mixt__columns *c)
 }
 
 /** Hands what was read to columns. */
-static mixt_status make_columns(mixt_data *data, ratings *r, mixt__columns *c)
+static mixt_status make_columns(mixt_data *data, mixt__ratings *r, mixt__columns *c)
 {
     *c = (mixt__columns){.rows = r->count, .count = 3};
     c->column[0].array = (mixt_data_array){.name = "user", .dtype = MIXT_DTYPE_INT32, .elements = 1};
@@ -486,7 +399,7 @@ const char *mixt__ratings_file(mixt_data *data, const char *folder)
 
 static mixt_status open(mixt_data *data)
 {
-    ratings r = {0};
+    mixt__ratings r = {0};
     mixt__columns c = {0};
     const char *path = data->path;
     if (mixt__path_is_directory(path)) {
@@ -494,10 +407,10 @@ static mixt_status open(mixt_data *data)
         if (!path)
             return mixt__fail(MIXT_ERROR_FILE, "ratings:%s: has neither ratings.dat nor ratings.csv", data->path);
     }
-    mixt_status status = *path ? read_file(data, path, &r) : draw(data, &r);
+    mixt_status status = *path ? mixt__ratings_read(data, path, &r) : draw(data, &r);
     if (status == MIXT_OK)
         status = make_columns(data, &r, &c);
-    free_ratings(&r);
+    mixt__ratings_free(&r);
     if (status == MIXT_OK)
         return mixt__columns_adopt(data, &c);
     mixt__columns_free(&c);

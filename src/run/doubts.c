@@ -96,9 +96,9 @@ void mixt__doubts_tell(mixt_run *run)
     doubt_letters(run);
 }
 
-void mixt__doubts_tell_data(mixt_run *run)
+void mixt__doubts_tell_data(mixt_run *run, const mixt_data *data)
 {
-    const char *line = run->experiment.train ? mixt_data_describe(run->experiment.train)->warnings : NULL;
+    const char *line = data ? mixt_data_describe(data)->warnings : NULL;
     while (line && *line) {
         int length = (int)strcspn(line, "\n");
         mixt__run_note(run, true, "warning: %.*s", length, line);

@@ -4,6 +4,7 @@
 #include "data/facts.h"
 #include "run/foreign.h"
 #include "run/inputs.h"
+#include "run/summary.h"
 #include "store/tensor.h"
 
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static void compare(mixt_run *run)
                    "%s: is not the data that %s was trained on: figures are of other samples than the run's own "
                    "(normalised as the run's were)",
                    *info->path ? info->path : info->kind, known->folder);
+    mixt__doubts_tell_data(run, e->train ? e->train : e->val);
 }
 
 /** Training and validation part, as far as they are there: a part can be evaluated without the others. */
@@ -113,6 +115,8 @@ mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
         e->val = *data;
     compare(run);
     status = check_samples(run, *data);
+    if (status == MIXT_OK && !strcmp(split, "all")) // which is no part of the run's: nobody has been told yet
+        mixt__doubts_tell_data(run, *data);
     if (status != MIXT_OK)
         *data = NULL;
     return status;

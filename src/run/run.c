@@ -66,7 +66,7 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
 static mixt_status open_experiment(mixt_run *run)
 {
     mixt_status status = mixt__experiment_open(&run->experiment, run->config);
-    mixt__doubts_tell_data(run);
+    mixt__doubts_tell_data(run, run->experiment.train);
     return status;
 }
 

@@ -66,6 +66,20 @@ cmp full/model.safetensors part/model.safetensors || fail "a resumed run with fe
 planned=$("$mixt" plan "$root/configs/mf.yaml" $run train.steps=20 --json 2>said | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
 grep -q "\"memory\":$planned," full/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' full/metrics.jsonl | sort -u)"
 
+# A run knows users and items by their names: the order of lines says nothing, and a file may have grown since.
+cp likes.dat likes.kept
+tac likes.kept >likes.dat
+"$mixt" eval bare data.path=likes.dat --json >turned.json 2>said || fail "eval with lines turned round: $(cat said)"
+cp likes.kept likes.dat && "$mixt" eval bare data.path=likes.dat --json >straight.json || fail "eval of all lines"
+echo "$(figure rmse straight.json) $(figure rmse turned.json)" | awk '{ d = $1 - $2; exit !(d < 1e-5 && d > -1e-5) }' || fail "RMSE $(figure rmse straight.json), of the same lines in another order $(figure rmse turned.json)"
+{ echo 'new::i1::3'; cat likes.kept; echo 'u1::other::4'; } >grown.dat
+"$mixt" eval bare data.path=grown.dat --json >grown.json 2>said || fail "eval of a file that has grown: $(cat said)"
+grep -q 'grown.dat: 2 of 902 ratings are left out: the model was trained without their users or items' said || fail "ratings of others: $(cat said)"
+[ "$(figure rmse straight.json)" = "$(figure rmse grown.json)" ] || fail "RMSE $(figure rmse straight.json), with unknown users $(figure rmse grown.json)"
+echo 'a::b::1' >others.dat
+"$mixt" eval bare data.path=others.dat 2>said && fail "ratings of nobody that is known"
+grep -q 'others.dat: none of its 1 ratings is of a user and an item that the model was trained with' said || fail "$(cat said)"
+
 # Names that are numbers, and times: ratings are by the age of the item, and by the mood of the user on that day.
 awk 'BEGIN { srand(3); for (u = 1; u <= 60; u++) for (k = 0; k < 12; k++) { i = int(exp(rand() * 12)); d = int(k / 4); print u "::" i "::" 5 + log(i) / 2 + ((u * 7 + d * 5) % 3 - 1) "::" d * 86400 + k } }' >moods.dat
 run="device=cpu threads=1 data.path=moods.dat data.counts=true train.batch=32 train.lr=2"

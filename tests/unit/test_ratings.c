@@ -62,6 +62,33 @@ static void all_forms_are_read(void **state)
     temp_folder_remove();
 }
 
+/** A header says which field is which; those that it does not know stand for what is left. Two quotes are one. */
+static void a_header_says_which_is_which(void **state)
+{
+    static const char *const forms[] = {
+        "movieId,userId,rating\n\"x\"\"y\",7,2\nb,8,3\n",
+        "timestamp,Rating,user_id,item_id\n10,2,7,\"x\"\"y\"\n20,3,8,b\n",
+        "who;what;stars\n7;\"x\"\"y\";2\n8;b;3\n",
+        "rating::what::user\n2::x\"y::7\n3::b::8\n",
+    };
+    (void)state;
+    temp_folder_make();
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        mixt_data *data = open_text(forms[i], MIXT_DATA_OPTIONS(.split = "all"));
+        if (!data)
+            fail_msg("form %zu: %s", i, mixt_error_text());
+        const mixt_data_info *info = mixt_data_describe(data);
+        assert_int_equal(info->samples, 2);
+        assert_string_equal(info->arrays[0].names[0], "7");
+        assert_string_equal(info->arrays[1].names[0], "x\"y");
+        assert_true(info->target_mean == 2.5);
+        mixt_data_close(data);
+    }
+    assert_null(open_text("user,user_id,rating\n1,2,3\n", MIXT_DATA_OPTIONS(.split = "all")));
+    assert_non_null(strstr(mixt_error_text(), "columns 1 and 2 of its header are both called users"));
+    temp_folder_remove();
+}
+
 static void the_newest_are_held_out(void **state)
 {
     const char *text = "1::a::1::30\n2::b::2::10\n3::c::3::40\n4::d::4::20\n5::e::5::40\n";
@@ -191,6 +218,22 @@ static void features_of_items_are_read(void **state)
         expect_row(row_of(data, 3, 2), (double[]){-1, 1, 0, 0}, 4);
         mixt_data_close(data);
     }
+    temp_folder_remove();
+}
+
+static void a_word_among_numbers_is_told(void **state)
+{
+    char ratings[1024] = "", items[1024] = "";
+    (void)state;
+    temp_folder_make();
+    for (int i = 0; i < 24; i++) {
+        snprintf(ratings + strlen(ratings), sizeof ratings - strlen(ratings), "1::%d::1\n", i);
+        snprintf(items + strlen(items), sizeof items - strlen(items), "%d::%d%s::x\n", i, i * i, i == 9 ? "!" : "");
+    }
+    mixt_data *data = open_items(ratings, items, MIXT_DATA_OPTIONS(.split = "all"));
+    assert_non_null(data);
+    assert_non_null(strstr(mixt_data_describe(data)->warnings, "column 2 holds words: line 10 has '81!', though"));
+    mixt_data_close(data);
     temp_folder_remove();
 }
 
@@ -401,10 +444,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_forms_are_read),
+        cmocka_unit_test(a_header_says_which_is_which),
         cmocka_unit_test(the_newest_are_held_out),
         cmocka_unit_test(at_random_every_rating_has_one_part),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(features_of_items_are_read),
+        cmocka_unit_test(a_word_among_numbers_is_told),
         cmocka_unit_test(a_rating_does_not_count_itself),
         cmocka_unit_test(names_that_are_numbers_are_features),
         cmocka_unit_test(times_of_ratings_are_known),
