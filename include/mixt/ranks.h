@@ -32,6 +32,8 @@ mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
 /** Whether this process is the one that tells people what happened: rank 0, or the first that is left where rank 0 is
  *  lost. */
 bool mixt_ranks_speaks(void);
+/** Whether ranks have found each other. Before that no rank knows what fails on another: each speaks for itself. */
+bool mixt_ranks_joined(void);
 
 /* ---- a trainer among ranks that the caller has started ---- */
 

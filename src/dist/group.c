@@ -144,6 +144,14 @@ static void open_handles(mixt__group *g)
     }
 }
 
+size_t mixt__group_memory(int64_t ranks)
+{
+    const mixt__group *g = NULL;
+    size_t each = sizeof *g->peers + sizeof *g->handles + sizeof *g->out + sizeof *g->in + sizeof *g->ranges +
+                  sizeof *g->cuts + sizeof *g->words;
+    return sizeof *g + (size_t)ranks * each + sizeof *g->cuts;
+}
+
 static mixt_status take_memory(mixt__group *g)
 {
     size_t n = (size_t)g->size;
@@ -178,11 +186,12 @@ mixt_status mixt__group_open(const char *transport, double timeout, mixt__group 
     if (!g)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a group of ranks");
     mixt_ranks found = mixt_ranks_find();
-    mixt_status status = mixt__transport_load(transport, found.rank, found.size, &g->transport);
+    mixt_status status = mixt__transport_load(transport, found.rank, found.size, timeout, &g->transport);
     if (status == MIXT_OK) {
         g->rank = g->transport->rank;
         g->size = g->transport->size;
         g->timeout = timeout;
+        mixt__ranks_have_joined();
         status = meet(g);
         g->broken = g->broken || status != MIXT_OK;
     }

@@ -50,6 +50,8 @@ typedef struct mixt__group {
     int64_t bytes; // sent by this rank so far
 } mixt__group;
 
+/** Bytes that a group of so many ranks takes on each. */
+size_t mixt__group_memory(int64_t ranks);
 /** Loads the transport, and waits for the others.
  *  @param transport "mpi", or "nccl" where there is no MPI
  *  @param timeout seconds after which a rank that does not answer is lost */

@@ -50,6 +50,18 @@ void mixt__ranks_speaker(int rank)
     speaker = rank;
 }
 
+static bool joined;
+
+void mixt__ranks_have_joined(void)
+{
+    joined = true;
+}
+
+bool mixt_ranks_joined(void)
+{
+    return joined;
+}
+
 bool mixt_ranks_speaks(void)
 {
     return mixt_ranks_find().rank == speaker;

@@ -6,5 +6,7 @@
 
 /** Another rank tells people from now on: rank 0 is lost. */
 void mixt__ranks_speaker(int rank);
+/** Ranks have found each other. */
+void mixt__ranks_have_joined(void);
 
 #endif

@@ -49,11 +49,13 @@ static mixt_status look_up(const char *name, const char *symbol, void **function
                      : mixt__fail(MIXT_ERROR_DEVICE, "libmixt_%s.so is not mixt's: it lacks %s", name, symbol);
 }
 
-mixt_status mixt__transport_load(const char *name, int rank, int size, const mixt__transport **transport)
+mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout,
+                                 const mixt__transport **transport)
 {
     void *open;
     MIXT_TRY(look_up(name, "mixt_transport_open", &open));
-    return ((mixt__transport_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, rank, size, mixt__error_set, transport);
+    return ((mixt__transport_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, rank, size, timeout, mixt__error_set,
+                                                        transport);
 }
 
 mixt_status mixt__device_id(const char *name, char *id)

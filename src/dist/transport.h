@@ -75,17 +75,18 @@ typedef struct mixt__device_sums {
 enum { MIXT_DEVICE_ID_SIZE = 128 };
 
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 3"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 4"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.
  *  @param abi MIXT_TRANSPORT_ABI of the loader
  *  @param rank what the launcher says of this process, for libraries that do not find out themselves; @param size too
+ *  @param timeout seconds after which a rank is lost; ten times as long they may take to come together
  *  @param error_set receives the text of every failure
  *  @param transport set on success; lives until it is closed */
 typedef const char *mixt__transport_version_fn(void);
-typedef mixt_status mixt__transport_open_fn(const char *abi, int rank, int size, void (*error_set)(const char *text),
-                                            const mixt__transport **transport);
+typedef mixt_status mixt__transport_open_fn(const char *abi, int rank, int size, double timeout,
+                                            void (*error_set)(const char *text), const mixt__transport **transport);
 /** One that sums in a device's memory exports these too: mixt_device_id, of rank 0, and mixt_device_sums_open.
  *  @param id (MIXT_DEVICE_ID_SIZE)
  *  @param stream of the device, in order with which sums run

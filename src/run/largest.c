@@ -29,6 +29,7 @@ typedef struct probe {
 typedef struct search {
     mixt_run *run;
     size_t limit;
+    int64_t ranks;      // a batch here is that of one of them; what is told is that of all
     int64_t unit, most; // batches are multiples of unit; most: that the data has samples for
     probe fits, above;  // the largest known to fit; the smallest known not to (most + unit, not counted, at first)
     probe newest[2];
@@ -107,8 +108,8 @@ static bool narrow(search *s)
         slow = 2 * (s->above.batch - s->fits.batch) > gap ? slow + 1 : 0;
         if (mixt__time_now() - told > LONG) {
             told = mixt__time_now();
-            mixt__run_note(s->run, false, "a batch of %lld fits; up to %lld is looked at", (long long)s->fits.batch,
-                           (long long)s->above.batch - s->unit);
+            mixt__run_note(s->run, false, "a batch of %lld fits; up to %lld is looked at",
+                           (long long)(s->ranks * s->fits.batch), (long long)(s->ranks * (s->above.batch - s->unit)));
         }
     }
     return true;
@@ -152,28 +153,33 @@ static void tell(const search *s, mixt_largest_batch *largest)
 {
     char limit[MIXT_SIZE_TEXT];
     bool counted = s->above.bytes != SIZE_MAX && s->above.batch <= s->most;
-    *largest = (mixt_largest_batch){.batch = s->fits.batch, .memory = s->fits.bytes, .limit = s->limit};
+    *largest = (mixt_largest_batch){.batch = s->ranks * s->fits.batch, .memory = s->fits.bytes, .limit = s->limit};
     largest->device = !s->run->experiment.context->backend->host_memory;
     largest->next = counted ? s->above.bytes : 0;
     if (counted)
-        snprintf(largest->reason, sizeof largest->reason, "%lld would not fit into %s", (long long)s->above.batch,
-                 mixt__size_text(s->limit, limit));
+        snprintf(largest->reason, sizeof largest->reason, "%lld would not fit into %s",
+                 (long long)(s->ranks * s->above.batch), mixt__size_text(s->limit, limit));
     else if (s->above.batch > s->most)
         snprintf(largest->reason, sizeof largest->reason, "the data has no more samples for an update");
     else
-        snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)s->above.batch, s->reason);
+        snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)(s->ranks * s->above.batch),
+                 s->reason);
 }
 
 mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mixt_largest_batch *largest)
 {
     char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
     search s = {.run = run, .unit = run->split, .seconds = seconds};
+    s.ranks = run->experiment.trainer->core.settings.ranks;
     s.limit = memory ? memory : mixt__fit_room(run);
     int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);
     if (!s.limit)
         return mixt__fail(MIXT_ERROR_STATE, "what memory is free is not known here: say how much there is");
-    s.most = (samples < most ? samples : most) / s.unit * s.unit;
+    s.most = (samples < most ? samples : most) / s.ranks / s.unit * s.unit;
+    if (!s.most)
+        return mixt__fail(MIXT_ERROR_DATA, "the data has fewer samples than an update of %lld ranks needs",
+                          (long long)s.ranks);
     s.above = (probe){s.most + s.unit, SIZE_MAX};
     begin(&s);
     bool found = narrow(&s);
@@ -182,23 +188,27 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
                    ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s.reason)
                    : mixt__fail(MIXT_ERROR_MEMORY,
                                 "not even a batch of %lld fits: the run takes %s (%zu bytes), there are %s",
-                                (long long)s.unit, mixt__size_text(s.above.bytes, least), s.above.bytes,
+                                (long long)(s.ranks * s.unit), mixt__size_text(s.above.bytes, least), s.above.bytes,
                                 mixt__size_text(s.limit, limit));
     if (!found)
         return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
-                          (long long)s.fits.batch);
+                          (long long)(s.ranks * s.fits.batch));
     int64_t given = setting(run, MIXT_KEY_TRAIN_EVAL_BATCH);
-    s.fits.bytes = count(&s, s.fits.batch, given ? given : s.fits.batch);
+    s.fits.bytes = count(&s, s.fits.batch, given ? given : s.ranks * s.fits.batch);
     tell(&s, largest);
     return MIXT_OK;
 }
 
 /** The configuration with the smallest batch, and no plan to fit: that is what is looked for. */
-static mixt_status smallest(const mixt_config *config, mixt_config **copy)
+static mixt_status smallest(const mixt_config *config, const mixt_run_options *options, mixt_config **copy)
 {
     char setting[64];
+    int64_t asked = mixt__config_int(config, MIXT_KEY_DIST_RANKS), ranks = asked ? asked : 1;
+    if (options && options->plan_ranks)
+        ranks = options->plan_ranks;
     MIXT_TRY(mixt_config_copy(config, copy));
-    snprintf(setting, sizeof setting, "train.batch=%lld", (long long)mixt__config_int(config, MIXT_KEY_TRAIN_SPLIT));
+    snprintf(setting, sizeof setting, "train.batch=%lld",
+             (long long)(ranks * mixt__config_int(config, MIXT_KEY_TRAIN_SPLIT)));
     mixt_status status = mixt_config_set(*copy, setting, "largest batch");
     if (status == MIXT_OK)
         status = mixt_config_set(*copy, "train.memory=0", "largest batch");
@@ -229,7 +239,7 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_config *copy;
     mixt_run *run;
     MIXT_TRY(mixt__need(largest));
-    MIXT_TRY(smallest(config, &copy));
+    MIXT_TRY(smallest(config, options, &copy));
     mixt__backend_plan_roughly(true); // the smallest batch is only where the search begins
     mixt_status status = mixt_run_open_config(copy, options, &run);
     mixt__backend_plan_roughly(false);

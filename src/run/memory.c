@@ -119,6 +119,8 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
         size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
         size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m) + texts;
         run->graphs = (all > parts ? all - parts : 0) + (texts > TEXTS ? texts : TEXTS);
+        if (run->experiment.planned) // ranks that would be joined then
+            run->graphs += mixt__group_memory(run->experiment.ranks);
     }
     m->graphs.host = run->graphs;
     add_up(m);

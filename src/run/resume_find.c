@@ -112,6 +112,11 @@ static mixt_status agree(mixt_run *run, const mixt_run_options *options, found *
         if (!same && oldest->step < 0)
             return mixt__fail(MIXT_ERROR_FILE, "%s: rank %d finds no checkpoint there, another that of step %lld",
                               r->run, (int)(oldest - all), (long long)(all == oldest ? all[1].step : all[0].step));
+        if (!same && !oldest->damage[0])
+            return mixt__fail(MIXT_ERROR_FILE,
+                              "%s: rank %d finds no checkpoint newer than that of step %lld, another one that is: all "
+                              "must see the same folder",
+                              r->run, (int)(oldest - all), (long long)oldest->step);
         mixt_status status = MIXT_OK;
         if (mine.step != oldest->step) {
             mixt__run_note(run, true, "%s", oldest->damage);

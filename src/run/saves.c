@@ -332,7 +332,7 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
     mixt_status status = parts ? save_parts(c, state) : save_alone(c, state);
     if (!parts && c->run->dir.silent)
         return;
-    if (status != MIXT_OK) {
+    if (status != MIXT_OK && !(c->run->group && c->run->group->broken)) { // else the run ends, and says why
         c->failed = true;
         c->lost++;
         mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,

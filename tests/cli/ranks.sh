@@ -42,6 +42,12 @@ grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes
 "$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
 "$mixt" plan run.yaml --ranks 2 dist.zero=2 --machine h100 | grep -q '^  weights .* [0-9]*\.[0-9]*$' || fail "plan --ranks --machine: $("$mixt" plan run.yaml --ranks 2 --machine h100 | tail -5)"
 "$mixt" plan run.yaml --ranks 2 dist.zero=3 --machine t4 --json | grep -q '"rank_weights":[1-9][0-9]*,"rank_seconds":[0-9.e-]*' || fail "plan --ranks --machine --json"
+held=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"run_memory":.*"total":{"host":\([0-9]*\).*/\1/')
+ranks 2 "$mixt" train run.yaml out=held --json 2>err | grep -q "\"host_planned\":$held" || fail "the whole run was planned with $held bytes"
+"$mixt" plan run.yaml --ranks 2 --largest-batch --memory 4M --json >largest.json || fail "the largest batch of ranks"
+batch=$(sed 's/.*"batch":\([0-9]*\).*/\1/' largest.json)
+[ $((batch % 2)) = 0 ] && ranks 2 "$mixt" train run.yaml out=large train.batch="$batch" train.memory=4M train.memory_may=[] train.steps=1 -q 2>err || fail "the largest batch of 2 ranks, $batch: $(cat err)"
+"$mixt" plan run.yaml --ranks 2 train.batch=$((batch + 2)) train.memory=4M train.memory_may=[] >/dev/null 2>err && fail "a larger batch of 2 ranks than $batch fits"
 ls two/checkpoints | grep -q 'step-00000006' || fail "no checkpoint: $(ls two/checkpoints)"
 
 # MODEL SETTINGS...: in one process and over MPI, on $n ranks, and as on a GPU
@@ -133,6 +139,14 @@ for n in 1 3; do
     same "shared-$n" "parts-$n"
 done
 
+# ---- ranks that see other checkpoints: nothing is thrown away ----
+
+ranks 2 "$mixt" train run.yaml out=seen train.checkpoint_every=3 -q 2>err || fail "a run with checkpoints: $(cat err)"
+mkdir apart && cp -r seen apart && rm -r apart/seen/checkpoints/step-00000006
+ranks 1 "$mixt" train --resume seen train.steps=9 -q : -n 1 --wdir "$work/apart" "$mixt" train --resume seen train.steps=9 -q 2>err && fail "ranks that see other checkpoints"
+grep -q '^mixt: .*seen: rank 1 finds no checkpoint newer than that of step 3, another one that is' err || fail "other checkpoints: $(cat err)"
+[ -e seen/checkpoints/step-00000006 ] || fail "a whole checkpoint is gone: $(ls seen/checkpoints)"
+
 # ---- what cannot be: named once, all ranks end, nothing is left ----
 
 # refused WORDS: status 1, one message with these words
@@ -157,6 +171,10 @@ sed 's/nothing is overwritten/nothing is overwritTen/' "$mixt" >other && chmod +
 cmp -s other "$mixt" && fail "the other build is the same"
 MIXT_MPI_LIBRARY=$(dirname "$mixt")/libmixt_mpi.so ranks 1 -x MIXT_MPI_LIBRARY "$mixt" train run.yaml out=never -q : -n 1 -x MIXT_MPI_LIBRARY ./other train run.yaml out=never -q 2>err
 status=$? && refused 'ranks differ in their build: rank 0 has mixt .*, code [0-9a-f]*, rank 1 has mixt'
+ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env MIXT_MPI_LIBRARY="$work/none.so" "$mixt" train run.yaml out=never -q 2>err
+status=$? && refused 'rank 1: the transport mpi is not here: .*none.so'
+ranks 1 "$mixt" train run.yaml out=never dist.timeout=1 -q : -n 1 sleep 30 2>err
+status=$? && refused 'not all ranks have come within 10 s (ten times dist.timeout)'
 ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err

@@ -9,6 +9,8 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +29,13 @@ static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002, GIVE_UP_SECOND
 /** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so.
  */
 static const double DOUBT_SECONDS = 1.0;
+static const double OPENING = 10; // times as long as usual, since files are read
 
 static struct {
     mixt__transport transport;
     MPI_Comm comm;
     bool own; // MPI was begun here
+    double timeout;
     int tag;
     MPI_Request *requests;
     int capacity;
@@ -51,6 +55,79 @@ static mixt_status fail(mixt_status status, const char *format, ...)
     state.error_set(text);
     return status;
 }
+
+/* ---- what waits for all ranks ---- */
+
+/** Beginning and ending MPI wait for every rank, and nothing ends that where one is stopped: a thread of its own does
+ *  it, which is left behind then. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    int error, level;
+} apart = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *finish(int error, int level)
+{
+    pthread_mutex_lock(&apart.lock);
+    apart.done = true;
+    apart.error = error;
+    apart.level = level;
+    pthread_cond_signal(&apart.changed);
+    pthread_mutex_unlock(&apart.lock);
+    return NULL;
+}
+
+static void *init(void *unused)
+{
+    int level = MPI_THREAD_SINGLE, error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+    (void)unused;
+    return finish(error, level);
+}
+
+static void *finalize(void *unused)
+{
+    (void)unused;
+    return finish(MPI_Finalize(), 0);
+}
+
+/** Starts a thread that takes no signals: those are the program's. */
+static bool start(void *(*work)(void *))
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_detach(thread);
+    return !error;
+}
+
+/** Whether it has come to its end within so many seconds. */
+static bool within(double seconds, void *(*work)(void *))
+{
+    struct timespec until;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&apart.changed, &clock);
+    pthread_condattr_destroy(&clock);
+    apart.done = false;
+    if (!start(work))
+        work(NULL); // as well as it goes
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)seconds + 1;
+    pthread_mutex_lock(&apart.lock);
+    for (int error = 0; !apart.done && !error;)
+        error = pthread_cond_timedwait(&apart.changed, &apart.lock, &until);
+    bool done = apart.done;
+    pthread_mutex_unlock(&apart.lock);
+    return done;
+}
+
+/* ---- messages ---- */
 
 static double now(void)
 {
@@ -200,8 +277,8 @@ static void close_transport(bool whole)
     if (whole) {
         MPI_Cancel(&state.notice);
         MPI_Wait(&state.notice, MPI_STATUS_IGNORE);
-        if (state.own)
-            MPI_Finalize(); // else the caller does
+        if (state.own) // else the caller does
+            (void)within(state.timeout, finalize);
         else
             MPI_Comm_free(&state.comm);
     }
@@ -219,8 +296,14 @@ static mixt_status begin(void)
     if (ended)
         return fail(MIXT_ERROR_STATE, "MPI was ended in this process: it cannot begin again");
     state.own = !begun;
-    if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+    if (!begun && !within(OPENING * state.timeout, init))
+        return fail(MIXT_ERROR_STATE,
+                    "not all ranks have come within %.0f s (ten times dist.timeout): one of them hangs, or is no mixt "
+                    "train",
+                    OPENING * state.timeout);
+    if (!begun && apart.error != MPI_SUCCESS)
         return fail(MIXT_ERROR_DEVICE, "MPI does not begin");
+    level = apart.level;
     if (begun)
         MPI_Query_thread(&level);
     if (level < MPI_THREAD_SERIALIZED)
@@ -246,12 +329,13 @@ const char *mixt_transport_version(void)
 
 mixt__transport_open_fn mixt_transport_open;
 
-mixt_status mixt_transport_open(const char *abi, int rank, int size, void (*error_set)(const char *text),
-                                const mixt__transport **transport)
+mixt_status mixt_transport_open(const char *abi, int rank, int size, double timeout,
+                                void (*error_set)(const char *text), const mixt__transport **transport)
 {
     (void)rank; // MPI knows
     (void)size;
     state.error_set = error_set;
+    state.timeout = timeout;
     if (strcmp(abi, MIXT_TRANSPORT_ABI))
         return fail(MIXT_ERROR_DEVICE, "libmixt_mpi.so is of another build: '%s', this is '%s'", MIXT_TRANSPORT_ABI,
                     abi);

@@ -106,9 +106,10 @@ static void close_transport(bool whole)
     mixt__nccl_close(whole);
 }
 
-mixt_status mixt_transport_open(const char *abi, int rank, int size, void (*error_set)(const char *text),
-                                const mixt__transport **transport)
+mixt_status mixt_transport_open(const char *abi, int rank, int size, double timeout,
+                                void (*error_set)(const char *text), const mixt__transport **transport)
 {
+    (void)timeout; // NCCL has its own
     char id[MIXT_DEVICE_ID_SIZE];
     MIXT_TRY_NCCL(mixt__nccl_begin(abi, error_set));
     if (!getenv("NCCL_COMM_ID"))
