@@ -167,8 +167,8 @@ static int interrupted(const mixt_run *run, const mixt_run_result *r)
     return CLI_SIGNAL + r->signal;
 }
 
-/** What failed on all ranks is said by one, for which the others wait: a launcher kills what is left of them. Where they
- *  have not found each other, the others have something to say themselves if they are still there after that. */
+/** What failed on all ranks is said by one, for which the others wait: a launcher kills what is left of them. Where
+ * they have not found each other, the others have something to say themselves if they are still there after that. */
 static int failed(void)
 {
     if (mixt_ranks_speaks())
@@ -291,8 +291,11 @@ const cli_command cli_train = {
         "training stood still. One that cannot be saved does not end the run: the first of them is told at once, their "
         "number at the end (checkpoints_lost with --json).\n\n"
         "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
-        "and save may be changed; device and threads too, with other bits than before. Where --allow names them, so "
-        "may precision, the learning rate and its schedule (train.lr, min_lr, schedule, warmup, decay_steps, gamma, "
+        "and save may be changed, as may memory (train.memory, memory_may, recompute) and dist.transport, bucket, "
+        "zero, "
+        "check and timeout; with other bits than before device, threads, auto.* and dist.ranks, reduce, compress and "
+        "compress_after. Where --allow names them, so may precision, the learning rate and its schedule (train.lr, "
+        "min_lr, schedule, warmup, decay_steps, gamma, "
         "lr_groups), weight_decay, decay_groups, momentum, beta1, beta2, eps, clip, clip_value, loss_scale and "
         "scale_*: "
         "the new value holds from the next update on. data.order_seed changes the order of samples from the next epoch "

@@ -239,12 +239,11 @@ static mixt_status check_used(const mixt_data *data)
         {"mel_mask", MIXT_DATA_AUDIO, o->mel_mask},
         {"val_files", MIXT_DATA_AUDIO, o->val_files},
         {"test_files", MIXT_DATA_AUDIO, o->test_files},
-        {"by_time", MIXT_DATA_RATINGS, o->by_time},
+        {"split_by", MIXT_DATA_RATINGS, o->by_time},
         {"users", MIXT_DATA_RATINGS, o->users && *o->users},
         {"items", MIXT_DATA_RATINGS, o->items && *o->items},
         {"counts", MIXT_DATA_RATINGS, o->counts},
-        {"user_numbers", MIXT_DATA_RATINGS, o->user_numbers},
-        {"item_numbers", MIXT_DATA_RATINGS, o->item_numbers},
+        {"numbers", MIXT_DATA_RATINGS, o->user_numbers || o->item_numbers},
         {"times", MIXT_DATA_RATINGS, o->times},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {

@@ -209,6 +209,15 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
     return take_scales(in);
 }
 
+/** Of a model that takes no files. */
+static const char *why_no_files(const mixt_data_info *like)
+{
+    if (like->input_dtype == MIXT_DTYPE_FP32)
+        return "was trained on random data: a file means nothing";
+    return mixt_data_array_find(like, "rating") >= 0 ? "rates items: give a part, as val:0-4, or user:NAME"
+                                                     : "takes tokens, not numbers";
+}
+
 mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)
 {
     MIXT_TRY(mixt__need(inputs));
@@ -217,9 +226,7 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
     MIXT_TRY(mixt__need_open(like, "data"));
     bool texts = mixt__are_texts(&like->info);
     if (!texts && (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels))
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path,
-                          like->info.input_dtype == MIXT_DTYPE_FP32 ? "was trained on random data: a file means nothing"
-                                                                    : "takes tokens, not numbers");
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path, why_no_files(&like->info));
     mixt_inputs *in = mixt__alloc(sizeof *in);
     if (!in)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);

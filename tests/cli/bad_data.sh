@@ -138,6 +138,7 @@ features cut off             | train mf.yaml out=x data.items=filmscut.dat      
 an item with features twice  | train mf.yaml out=x data.items=filmstwice.dat          | 1 | filmstwice.dat: line 3: item a has a line already
 features of other items      | train mf.yaml out=x data.items=filmsother.dat          | 1 | filmsother.dat: none of its 2 lines names a rated item
 features that are not there  | train mf.yaml out=x data.users=nobody.dat              | 1 | nobody.dat: No such file
+the age of digits            | train tiny.yaml out=x data.kind=digits data.path= data.split_by=time | 1 | 'split_by' means nothing to digits
 features of digits           | train tiny.yaml out=x data.kind=digits data.path= data.items=filmscut.dat | 1 | 'items' means nothing to digits
 ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
 texts cut off                | train texts.yaml out=x data.path=saidcut.tsv          | 1 | saidcut.tsv: line 7 has 1 field, those before 2

@@ -38,6 +38,9 @@ grep -o '"rating":[0-9.]*' best | cut -d: -f2 | sort -gr -c || fail "best items 
 "$mixt" predict mf-bf16 user:nobody 2>error && fail "a user that there is not"
 grep -q "user:nobody: .*has no such user" error || fail "$(cat error)"
 
+"$mixt" predict mf-bf16 error 2>said && fail "a file of ratings"
+grep -q 'error: the model rates items: give a part, as val:0-4, or user:NAME' said || fail "$(cat said)"
+
 # Stopped and resumed: the same bits; parts by time.
 run="device=cpu threads=2 train.epochs=0 train.schedule=constant train.checkpoint_every=10 data.samples=2000 data.split_by=time data.test_fraction=0.1"
 "$mixt" train "$root/configs/mf.yaml" $run train.steps=20 out=whole -q || fail "train by time"
