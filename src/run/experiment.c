@@ -38,8 +38,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings") &&
-        strcmp(kind, "parallel") && strcmp(kind, "pairs") && strcmp(kind, "labelled"))
+    if (!automatic && !*path && !mixt__data_can_draw(kind))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);

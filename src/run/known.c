@@ -9,14 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** What a language model of others was trained on nobody knows: a text that mixt writes would say nothing of it. */
+static mixt_status need_text(const mixt_run *run, const char *folder)
+{
+    if (!mixt__foreign_is(folder) || strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_KIND), "text") ||
+        *mixt__config_string(run->config, MIXT_KEY_DATA_PATH))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: say where a text is with data.path=…", folder);
+}
+
 mixt_status mixt__known_open(mixt_run *run, const char *folder)
 {
     mixt__known *known = &run->known;
     MIXT_TRY(mixt__run_inputs_read(folder, &known->inputs));
     if (!known->inputs && mixt__foreign_is(folder))
         MIXT_TRY(mixt__foreign_inputs(folder, run->config, &known->inputs));
-    if (!known->inputs)
+    if (!known->inputs) {
+        MIXT_TRY(need_text(run, folder));
         return mixt__experiment_open(&run->experiment, run->config);
+    }
     known->folder = mixt__strdup(folder);
     if (!known->folder)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
@@ -96,6 +107,8 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
 mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
 {
     mixt__experiment *e = &run->experiment;
+    *data = NULL;
+    MIXT_TRY(need_text(run, run->known.folder));
     mixt_status status = open_parts(run);
     *data = !strcmp(split, "train") ? e->train : !strcmp(split, "val") ? e->val : NULL;
     if (!*data && (status == MIXT_OK || strcmp(split, "train")))
