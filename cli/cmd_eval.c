@@ -215,7 +215,7 @@ const cli_command cli_eval = {
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},
             CLI_LENGTH_PENALTY_OPTION,
-            {"classes", 'c', CLI_FLAG, .help = "figures of each class, however many there are"},
+            {"classes", .kind = CLI_FLAG, .help = "figures of each class, however many there are"},
             {"json", .kind = CLI_FLAG,
              .help = "print one JSON object, with all figures and the matrix, instead of text"},
         },
