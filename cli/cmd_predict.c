@@ -439,15 +439,16 @@ const cli_command cli_predict = {
         "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.\n\n"
-        "Of translators INPUT is a file of sentences, a line each, or - for the standard input: their translations "
-        "come "
+        "Of translators INPUT is a file of sentences, a line each, - for the standard input, or text:WORDS, a "
+        "sentence itself: their translations come "
         "out in the same order, a line each, found by beam search.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
              .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
-                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or a file of sentences, -"},
+                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or, to translate, a file of "
+                     "sentences, -, text:WORDS"},
         },
     .options =
         {
