@@ -95,7 +95,10 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
     CLI_TRY(parse_range(text, s));
     if (is_part(s)) {
         mixt_data *data;
-        CLI_TRY(mixt_run_data(p->run, s->name, &data));
+        mixt_status status = mixt_run_data(p->run, s->name, &data);
+        if (status == MIXT_ERROR_FILE && !cli_is_ratings(p->info) && !cli_is_pairs(p->info)) // those take no files
+            return mixt_fail(status, "%s (to predict files of your own needs none of it)", mixt_error_text());
+        CLI_TRY(status);
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {

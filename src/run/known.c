@@ -115,12 +115,9 @@ mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
         status = mixt__experiment_data(e, split, data);
     if (status != MIXT_OK) {
         *data = NULL;
-        return status != MIXT_ERROR_FILE
-                   ? status
-                   : mixt__fail_context(status,
-                                        "the '%s' part of %s's data cannot be opened (to predict files of your "
-                                        "own needs none of it)",
-                                        split, run->known.folder);
+        return status != MIXT_ERROR_FILE ? status
+                                         : mixt__fail_context(status, "the '%s' part of %s's data cannot be opened",
+                                                              split, run->known.folder);
     }
     if (!strcmp(split, "val"))
         e->val = *data;
