@@ -27,8 +27,9 @@ printf 'the plot is clever\n\nthe cast was dull\n' >lines.txt
 printf 'number,text\n1,the plot is clever\n2,"the cast was dull"\n' >rows.csv
 "$mixt" predict bf16 lines.txt rows.csv 'text:the plot is clever' --json >out || fail "predict"
 [ "$(grep -c '"probability"' out)" = 5 ] || fail "not five texts: $(cat out)"
-[ "$(grep -o '"name":"[a-z]*","input":"[^"]*"' out | tr '\n' ' ')" = '"name":"good","input":"lines.txt:0" "name":"bad","input":"lines.txt:1" "name":"good","input":"rows.csv:0" "name":"bad","input":"rows.csv:1" "name":"good","input":"text:the plot is clever" ' ] || fail "classes: $(cat out)"
-"$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
+[ "$(grep -o '"name":"[a-z]*","input":"[^"]*"\(,"line":[0-9]*\)*' out | tr '\n' ' ')" = '"name":"good","input":"lines.txt:0","line":1 "name":"bad","input":"lines.txt:1","line":3 "name":"good","input":"rows.csv:0","line":2 "name":"bad","input":"rows.csv:1","line":3 "name":"good","input":"text:the plot is clever" ' ] || fail "classes: $(cat out)"
+"$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *3  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
+"$mixt" predict bf16 val:0-1 'text:the plot is clever' | grep -q '^input  *class' || fail "lines of what is no file: $("$mixt" predict bf16 val:0-1)"
 
 # The run has its vocabulary: it is judged without the data, moved, and evaluated on a file of the same kind.
 [ "$(head -3 bf16/vocab/vocab.txt | tr '\n' ' ')" = '[PAD] [UNK] [CLS] ' ] || fail "vocab.txt: $(head -3 bf16/vocab/vocab.txt)"
