@@ -22,6 +22,7 @@
 
 /** What was found. */
 typedef struct findings {
+    const char *split;
     mixt_evaluation loss;
     const mixt_data_info *data;
     mixt_report *report;         // NULL: none was made
@@ -31,20 +32,26 @@ typedef struct findings {
     mixt_bleu bleu;              // of translations
 } findings;
 
-/** The part asked for; of data that was given, without a word all of it. */
-static const char *split_of(const cli_args *args)
+/** The part asked for; of data that was given, without a word the one that models are judged by. */
+static mixt_status choose_split(const cli_args *args, const mixt_run *run, const char **split)
 {
+    bool given = false;
     for (int i = 0; i < args->setting_count; i++)
-        if (!strncmp(args->settings[i], "data.path=", 10) && !cli_given(args, "split"))
-            return "all";
-    return cli_text(args, "split");
+        given |= !strncmp(args->settings[i], "data.path=", 10) && args->settings[i][10];
+    *split = cli_text(args, "split");
+    if (!given || cli_given(args, "split"))
+        return MIXT_OK;
+    mixt_status status = mixt_run_part(run, split);
+    return status == MIXT_ERROR_DATA
+               ? mixt_fail(status, "%s (in the %s part: --split names another)", mixt_error_text(), *split)
+               : status;
 }
 
 static mixt_status print_json(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     json_t *o =
-        json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", split_of(args), "count", (json_int_t)e->count);
+        json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", found->split, "count", (json_int_t)e->count);
     if (!o)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
     json_object_set_new(o, "loss", cli_json_real(e->loss));
@@ -82,7 +89,7 @@ static void print_text(const cli_args *args, const findings *found)
     size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
         snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
-    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s%s%s over %lld targets", cli_word(args, 0), found->split,
              cli_format_loss(loss, e->loss), more, cli_report_values(report, values),
              cli_ratings_text(&found->ranking, ranks), cli_transcripts_text(&found->rates, rates),
              cli_pairs_text(&found->recall, recall), cli_translate_text(&found->bleu, bleu), (long long)e->count);
@@ -120,8 +127,9 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
 {
     findings found = {0};
     mixt_data *data;
-    CLI_TRY(mixt_run_evaluate(run, split_of(args), &found.loss));
-    CLI_TRY(mixt_run_data(run, split_of(args), &data));
+    CLI_TRY(choose_split(args, run, &found.split));
+    CLI_TRY(mixt_run_evaluate(run, found.split, &found.loss));
+    CLI_TRY(mixt_run_data(run, found.split, &data));
     found.data = mixt_data_describe(data);
     if (cli_given(args, "beams") && found.data->target != MIXT_TARGET_TEXT && !cli_is_translator(found.data))
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
@@ -129,7 +137,7 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", cli_word(args, 0));
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
-    mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
+    mixt_status status = cli_ratings_rank(run, found.split, data, &found.ranking);
     if (status == MIXT_OK && isfinite(found.loss.loss))
         status = cli_pairs_measure(run, data, &found.recall);
     if (status == MIXT_OK && isfinite(found.loss.loss))
@@ -201,7 +209,9 @@ const cli_command cli_eval = {
         "follow precision, recall and F1 of each, and which class was taken for "
         "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
         "Samples are normalised as in training; a line warns where they are not those that the run was trained on.\n\n"
-        "data.path=FILE and other keys of the data evaluate on a set of yours: all of it, unless --split names a part.",
+        "data.path=FILE and other keys of the data evaluate on a set of yours. Without --split that is, of a folder or "
+        "an archive that has parts of its own, the test part, else the validation part; of anything else all of it. "
+        "--split all is the training file, no share of it held out.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train', or a Hugging Face folder"},
@@ -209,13 +219,14 @@ const cli_command cli_eval = {
         },
     .options =
         {
-            {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val", .help = "part of the data to evaluate on"},
+            {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val",
+             .help = "part of the data to evaluate on; with data.path test or val, if it has them, or all"},
             CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},
             CLI_LENGTH_PENALTY_OPTION,
-            {"classes", 'c', CLI_FLAG, .help = "figures of each class, however many there are"},
+            {"classes", .kind = CLI_FLAG, .help = "figures of each class, however many there are"},
             {"json", .kind = CLI_FLAG,
              .help = "print one JSON object, with all figures and the matrix, instead of text"},
         },

@@ -40,6 +40,8 @@ typedef struct predictor {
     int64_t outputs, top, beam;
     bool json, labelled; // labelled: some INPUT is a part of the run's data
     bool best;           // some INPUT is a user, whose best items are asked for
+    bool lines;          // some INPUT is a file of texts
+    int64_t line;        // of the text that is shown; 0: it is from no file
     mixt_report *report; // where one was asked for
     cli_table table;
     float *input, *output; // one batch
@@ -95,7 +97,10 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
     CLI_TRY(parse_range(text, s));
     if (is_part(s)) {
         mixt_data *data;
-        CLI_TRY(mixt_run_data(p->run, s->name, &data));
+        mixt_status status = mixt_run_data(p->run, s->name, &data);
+        if (status == MIXT_ERROR_FILE && !cli_is_ratings(p->info) && !cli_is_pairs(p->info)) // those take no files
+            return mixt_fail(status, "%s (to predict files of your own needs none of it)", mixt_error_text());
+        CLI_TRY(status);
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {
@@ -135,6 +140,8 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
     if (p->json) {
         json_t *o = json_guess(p, guesses), *top = json_array();
         json_object_set_new(o, "input", json_string(name));
+        if (p->line)
+            json_object_set_new(o, "line", json_integer(p->line));
         if (label)
             json_object_set_new(o, "label", json_integer(*label));
         if (label && p->info->class_names && *label < p->info->classes)
@@ -152,6 +159,8 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
         used += (size_t)snprintf(rest + used, sizeof rest - used, "%s%s %.2f%%", i > 1 ? ", " : "",
                                  class_text(p, guesses[i].label, text), 100 * guesses[i].probability);
     cli_table_cell(&p->table, "%s", name);
+    if (p->lines)
+        cli_table_cell(&p->table, p->line ? "%lld" : "", (long long)p->line);
     cli_table_cell(&p->table, "%s%s", class_text(p, guesses[0].label, text),
                    label && *label != guesses[0].label ? " (wrong)" : "");
     if (p->labelled)
@@ -289,6 +298,7 @@ static mixt_status predict_source(predictor *p, const source *s)
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
                 CLI_TRY(cli_json_name(name));
+            p->line = s->inputs ? mixt_inputs_line(s->inputs, first + i) : 0;
             CLI_TRY(show_sample(p, s, name, i, count));
         }
         if (s->data && p->report)
@@ -333,6 +343,8 @@ static void add_columns(predictor *p)
 {
     bool classes = p->info->target == MIXT_TARGET_CLASS, text = p->info->target == MIXT_TARGET_TEXT;
     cli_table_column(&p->table, "input", CLI_LEFT);
+    if (p->lines)
+        cli_table_column(&p->table, "line", CLI_RIGHT);
     bool pairs = cli_is_pairs(p->info);
     cli_table_column(&p->table, pairs ? "caption" : classes ? "class" : text ? "text" : "values", CLI_LEFT);
     if (p->labelled || p->best)
@@ -368,6 +380,7 @@ static mixt_status predict(predictor *p, const cli_args *args)
         return cli_translate_files(args, p->run);
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
+    bool texts = p->info->target == MIXT_TARGET_CLASS && mixt_data_array_find(p->info, "text") >= 0;
     p->beam = cli_beams(args, 1);
     if (cli_given(args, "beams") && p->info->target != MIXT_TARGET_TEXT)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
@@ -378,7 +391,9 @@ static mixt_status predict(predictor *p, const cli_args *args)
     for (int i = 0; i < args->setting_count; i++) {
         source s = {0};
         p->best |= cli_is_ratings(p->info) && cli_ratings_user(args->settings[i]);
-        p->labelled |= parse_range(args->settings[i], &s) == MIXT_OK && is_part(&s);
+        bool part = parse_range(args->settings[i], &s) == MIXT_OK && is_part(&s);
+        p->labelled |= part;
+        p->lines |= texts && !part && !is_words(args->settings[i]);
     }
     add_columns(p);
     for (int i = 0; i < args->setting_count && status == MIXT_OK; i++) {
@@ -436,18 +451,20 @@ const cli_command cli_predict = {
         "closest "
         "to each picture.\n\n"
         "Of labelled texts INPUT is a file of one text a line, a .tsv or .csv file with a column of texts (data.text "
-        "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself.\n\n"
+        "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself. Texts of a "
+        "file are numbered from 0; empty lines are none, and which line a text is on stands beside it.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.\n\n"
-        "Of translators INPUT is a file of sentences, a line each, or - for the standard input: their translations "
-        "come "
+        "Of translators INPUT is a file of sentences, a line each, - for the standard input, or text:WORDS, a "
+        "sentence itself: their translations come "
         "out in the same order, a line each, found by beam search.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
              .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
-                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or a file of sentences, -"},
+                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or, to translate, a file of "
+                     "sentences, -, text:WORDS"},
         },
     .options =
         {

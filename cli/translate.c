@@ -108,18 +108,31 @@ static mixt_status read_lines(FILE *file, const char *name, lines *l)
     return status;
 }
 
+/** Whether an INPUT names a part of the run's own data, as in val or val:0-9. */
+static bool is_part(const char *name)
+{
+    static const char *const parts[] = {"train", "val", "test"};
+    size_t size = strcspn(name, ":");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strlen(parts[i]) == size && !strncmp(name, parts[i], size))
+            return !cli_path_is_file(name);
+    return false;
+}
+
 static mixt_status open_lines(const char *name, lines *l)
 {
     bool standard = !strcmp(name, "-");
-    if (!standard && (!strcmp(name, "train") || !strcmp(name, "val") || !strcmp(name, "test")) &&
-        !cli_path_is_file(name))
+    if (!strncmp(name, "text:", 5) && !cli_path_is_file(name))
+        return name[5] ? add_line(l, name, name + 5, strlen(name + 5))
+                       : mixt_fail(MIXT_ERROR_ARGUMENT, "text: says nothing; expected text:WORDS");
+    if (is_part(name))
         return mixt_fail(MIXT_ERROR_ARGUMENT,
                          "%s: translations of the run's own data are for 'mixt eval'; name a file of sentences, a line "
-                         "each, or - for the standard input",
+                         "each, - for the standard input, or text:WORDS",
                          name);
     FILE *file = standard ? stdin : cli_is_folder(name) ? NULL : fopen(name, "r");
     if (!file)
-        return mixt_fail(MIXT_ERROR_FILE, "%s: %s; expected a file of sentences, a line each, or -", name,
+        return mixt_fail(MIXT_ERROR_FILE, "%s: %s; expected a file of sentences, a line each, - or text:WORDS", name,
                          cli_is_folder(name) ? "is a folder" : strerror(errno));
     mixt_status status = read_lines(file, name, l);
     if (!standard)
@@ -141,17 +154,20 @@ static mixt_status print_json(const char *name, size_t number, const char *line,
 
 static mixt_status print(const cli_args *args, const char *name, const lines *l, const mixt_translation *translations)
 {
-    size_t cut = 0;
+    size_t cut = 0, first = 0;
     for (size_t i = 0; i < l->count; i++) {
-        cut += translations[i].cut;
+        if (translations[i].cut && !cut++)
+            first = i + 1;
         if (cli_flag(args, "json"))
             CLI_TRY(print_json(name, i + 1, l->text[i], &translations[i]));
         else
             puts(translations[i].text);
     }
     if (cut)
-        fprintf(stderr, "mixt: %s: %zu of %zu sentences, or their translations, are longer than the model has places\n",
-                name, cut, l->count);
+        fprintf(stderr,
+                "mixt: %s: %zu of %zu sentences, or their translations, are longer than the model has places and cut "
+                "off: line %zu%s\n",
+                name, cut, l->count, first, cut > 1 ? " is the first" : "");
     return MIXT_OK;
 }
 

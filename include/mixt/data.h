@@ -211,7 +211,7 @@ typedef struct mixt_data_info {
  *     words, from English to German. Inputs "source", "source.length" and "previous", target "target": tokens of
  *     `vocab`, or of byte pairs learned from the training part and kept in the cache folder;
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,
- *     made once and kept in the cache folder (MIXT_CACHE);
+ *     made once and kept in the cache folder (MIXT_CACHE); "text:" sums in words that mixt writes itself;
  *   - "tokens:FILE" or "tokens:DIR" (train.tokens or train.bin, …): ready token files, mixt's own (mixt tokenize) or
  *     raw 16-bit tokens with `classes` or `vocab` given;
  *   - "random:", "random:224x224x3", "random:784", "random:tokens" synthetic, for benchmarks.

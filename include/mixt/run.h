@@ -312,6 +312,10 @@ const mixt_data *mixt_run_facts(const mixt_run *run);
  *  opened looks for its data only now; samples are normalised as in training, and a NOTE warns where they are not those
  *  that it was trained on. */
 mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data);
+/** The part to judge a model by on data of which it has learned nothing: of data that has parts of its own "test", else
+ *  "val"; else "all", of which no share is held out.
+ *  @param split receives the name, a constant. */
+mixt_status mixt_run_part(const mixt_run *run, const char **split);
 
 /** The configuration of a directory's run, with the policy that lies beside it. */
 mixt_status mixt_run_folder_config(const char *folder, mixt_config **config);

@@ -518,4 +518,5 @@ const mixt__data_kind mixt__data_audio = {
     .bucketed = true,
     .least = 32,
     .slow = true,
+    .draws = true,
 };

@@ -40,6 +40,12 @@ bool mixt__data_is_drawn(const char *name)
     return kind && kind->drawn;
 }
 
+bool mixt__data_can_draw(const char *name)
+{
+    const mixt__data_kind *kind = find_kind(name, strlen(name));
+    return kind && (kind->drawn || kind->draws);
+}
+
 uint64_t mixt__data_draw_seed(const mixt_data *data)
 {
     return data->options.draw_seed ? data->options.draw_seed : data->options.seed;

@@ -57,6 +57,7 @@ typedef struct mixt__data_kind {
     int64_t least; // that a bucket is long: models that pool frames have something left
     bool bucketed; // by itself: no sample of a batch has a say in another's loss
     bool drawn;    // by mixt itself: there is no file, and what stands for its path may be empty
+    bool draws;    // the same where it has no path
     bool slow;     // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
@@ -124,12 +125,15 @@ enum {
     MIXT_STREAM_CAPTIONS,           // one substream a part and picture
     MIXT_STREAM_OPINIONS,           // one substream a part and text
     MIXT_STREAM_BUCKETS,            // the order of an epoch's updates, where samples are in buckets
+    MIXT_STREAM_SUMS,               // the text that is drawn: of each line two numbers
 };
 
 // data.c
 
 /** Whether a kind of this name is drawn by mixt itself: it needs no path, and what it has instead is none. */
 bool mixt__data_is_drawn(const char *kind);
+/** Whether mixt draws a set of this kind where no path is named. */
+bool mixt__data_can_draw(const char *kind);
 
 /** Opens a set of a kind that has no spec: of arrays or of named ones. */
 mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,

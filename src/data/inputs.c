@@ -247,6 +247,14 @@ int64_t mixt_inputs_count(const mixt_inputs *inputs)
     return inputs->texts ? mixt__input_texts_count(inputs->texts) : inputs->table.rows;
 }
 
+int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index)
+{
+    if (mixt__need_open(inputs, "inputs") != MIXT_OK || !inputs->texts || index < 0 ||
+        index >= mixt__input_texts_count(inputs->texts))
+        return 0;
+    return mixt__input_texts_line(inputs->texts, index);
+}
+
 static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *sample)
 {
     const mixt__table *table = &in->table;

@@ -8,6 +8,7 @@
 struct mixt__input_texts {
     mixt__tokens tokens; // of all texts, one behind the other
     int64_t *begin;      // (count + 1)
+    int64_t *line;       // (count) of the file; 0: none
     int64_t count;
 };
 
@@ -32,13 +33,15 @@ static mixt_status encode(const mixt__text_rows *rows, const mixt_data *like, mi
     const mixt_tokenizer *tokenizer = like->tokenizer;
     void *worker = NULL;
     t->begin = mixt__alloc((size_t)(rows->count + 1) * sizeof *t->begin);
-    if (!t->begin)
+    t->line = mixt__alloc((size_t)(rows->count + 1) * sizeof *t->line);
+    if (!t->begin || !t->line)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its texts", rows->path);
     mixt_status status = tokenizer->kind->worker_new ? tokenizer->kind->worker_new(tokenizer, &worker) : MIXT_OK;
     for (int64_t i = 0; i < rows->count && status == MIXT_OK; i++) {
         bool cut;
         status = mixt__text_tokens(tokenizer, worker, rows->row[i].text, like->info.input_dims[0], &t->tokens, &cut);
         t->begin[i + 1] = t->tokens.count;
+        t->line[i] = rows->file.bytes ? rows->row[i].line : 0;
         if (status == MIXT_OK && t->begin[i + 1] == t->begin[i])
             status = mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: a text without a single token", rows->path,
                                 (long long)rows->row[i].line);
@@ -77,12 +80,18 @@ void mixt__input_texts_close(mixt__input_texts *texts)
         return;
     mixt__tokens_free(&texts->tokens);
     mixt__free(texts->begin);
+    mixt__free(texts->line);
     mixt__free(texts);
 }
 
 int64_t mixt__input_texts_count(const mixt__input_texts *texts)
 {
     return texts->count;
+}
+
+int64_t mixt__input_texts_line(const mixt__input_texts *texts, int64_t index)
+{
+    return texts->line[index];
 }
 
 void mixt__input_texts_read(const mixt__input_texts *texts, const mixt_data *like, int64_t first, int64_t count,

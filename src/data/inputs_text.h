@@ -14,6 +14,8 @@ bool mixt__are_texts(const mixt_data_info *info);
 mixt_status mixt__input_texts_open(const char *path, const mixt_data *like, mixt__input_texts **texts);
 void mixt__input_texts_close(mixt__input_texts *texts);
 int64_t mixt__input_texts_count(const mixt__input_texts *texts);
+/** Of the file, from 1, that a text begins on; 0: it is not from a file. */
+int64_t mixt__input_texts_line(const mixt__input_texts *texts, int64_t index);
 /** Texts [first, first + count) as the inputs of a batch of `count`. */
 void mixt__input_texts_read(const mixt__input_texts *texts, const mixt_data *like, int64_t first, int64_t count,
                             void *samples);

@@ -402,4 +402,5 @@ const mixt__data_kind mixt__data_labelled = {
     .bucketed = true,
     .close = mixt__columns_close,
     .raw = mixt__columns_raw,
+    .draws = true,
 };

@@ -359,4 +359,5 @@ const mixt__data_kind mixt__data_pairs = {
     .length = mixt__columns_length,
     .close = mixt__columns_close,
     .slow = true,
+    .draws = true,
 };

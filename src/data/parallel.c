@@ -203,4 +203,5 @@ const mixt__data_kind mixt__data_parallel = {
     .bucketed = true,
     .close = mixt__columns_close,
     .raw = mixt__columns_raw,
+    .draws = true,
 };

@@ -28,6 +28,9 @@ mixt_status mixt__pairs_have_files(mixt_data *data, mixt__part part, bool *have)
 /** Sums of numbers in words, English and German, a function of seed and part. */
 mixt_status mixt__pairs_draw(mixt_data *data, mixt__part part, mixt__pairs *pairs);
 
+/** English sums alone, a line each: whole lines, until there are at least so many bytes. A function of the seed. */
+mixt_status mixt__sums_write(uint64_t seed, int64_t least, mixt__bytes *text);
+
 /** The tokenizer of a set: of options.vocab; without one its vocabulary is learned from the training part, once, kept
  *  in the cache folder and from then on options.vocab. */
 mixt_status mixt__pairs_tokenizer(mixt_data *data, mixt_tokenizer **tokenizer);

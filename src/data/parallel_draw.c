@@ -1,6 +1,6 @@
 /* Sentence pairs that mixt draws itself: sums of numbers in words ("two and forty-one are forty-three."), from English
  * to German, where tens and ones change places and words grow together. Enough to see that a translator learns, without
- * a download. */
+ * a download. The English ones, a line each, are also the text that kind text draws. */
 #include "data/parallel.h"
 
 #include <stdio.h>
@@ -100,6 +100,11 @@ static void write_sum(char *text, int a, int b, void (*write)(char *text, int nu
     append(text, ".");
 }
 
+static void write_english(char *text, int a, int b)
+{
+    write_sum(text, a, b, english, (const char *[]){" and ", " are "});
+}
+
 /** As many numbers of each length. */
 static int draw_number(uint64_t key)
 {
@@ -107,6 +112,13 @@ static int draw_number(uint64_t key)
     for (uint64_t digits = 1 + key % DIGITS; digits; digits--)
         limit *= 10;
     return (int)((key >> 8) % (uint64_t)limit);
+}
+
+/** Both numbers of sum number `index`. */
+static void draw_sum(uint64_t key, uint64_t stream, int64_t index, int *a, int *b)
+{
+    *a = draw_number(mixt__rng_key(key, stream, (uint64_t)(2 * index)));
+    *b = draw_number(mixt__rng_key(key, stream, (uint64_t)(2 * index + 1)));
 }
 
 static void write_side(mixt__bytes *text, mixt__span *line, const char *words)
@@ -130,12 +142,29 @@ mixt_status mixt__pairs_draw(mixt_data *data, mixt__part part, mixt__pairs *p)
         return mixt__fail(MIXT_ERROR_MEMORY, "parallel: no memory for %lld pairs", (long long)count);
     for (int64_t i = 0; i < count; i++) {
         char words[WORDS_ROOM];
-        int a = draw_number(mixt__rng_key(key, MIXT_STREAM_PAIRS, (uint64_t)(2 * i)));
-        int b = draw_number(mixt__rng_key(key, MIXT_STREAM_PAIRS, (uint64_t)(2 * i + 1)));
-        write_sum(words, a, b, english, (const char *[]){" and ", " are "});
+        int a, b;
+        draw_sum(key, MIXT_STREAM_PAIRS, i, &a, &b);
+        write_english(words, a, b);
         write_side(&p->text[0], &p->line[0][i], words);
         write_sum(words, a, b, german, (const char *[]){" und ", " sind "});
         write_side(&p->text[1], &p->line[1][i], words);
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__sums_write(uint64_t seed, int64_t least, mixt__bytes *text)
+{
+    uint64_t key = mixt__rng_key(seed, MIXT_STREAM_SUMS, 0);
+    *text = (mixt__bytes){.bytes = mixt__alloc((size_t)least + WORDS_ROOM)};
+    if (!text->bytes)
+        return mixt__fail(MIXT_ERROR_MEMORY, "text: no memory to write %lld bytes", (long long)least);
+    for (int64_t i = 0; text->size < least; i++) {
+        char *line = (char *)text->bytes + text->size;
+        int a, b;
+        draw_sum(key, MIXT_STREAM_SUMS, i, &a, &b);
+        write_english(line, a, b);
+        append(line, "\n");
+        text->size += (int64_t)strlen(line);
     }
     return MIXT_OK;
 }

@@ -425,4 +425,5 @@ const mixt__data_kind mixt__data_ratings = {
     .arrays = arrays,
     .close = mixt__columns_close,
     .raw = raw,
+    .draws = true,
 };

@@ -155,23 +155,42 @@ static bool reopen(const char *path, const mixt__token_facts *facts, bool truste
     return false;
 }
 
+/** Takes over tokens that were gathered, or frees them after a failure. */
+static mixt_status take_memory(mixt_status status, const mixt__token_memory *memory, const mixt__token_facts *facts,
+                               mixt__token_file *file)
+{
+    if (status != MIXT_OK) {
+        mixt__free(memory->ids);
+        return status;
+    }
+    file->block = memory->ids;
+    file->ids = memory->ids;
+    file->width = memory->width;
+    file->count = memory->count;
+    file->facts = *facts;
+    return MIXT_OK;
+}
+
 /** In memory, for want of a cache folder: nothing is written that nobody asked for. */
 static mixt_status open_in_memory(const mixt_tokenizer *t, const char *text, const mixt__token_facts *facts,
                                   progress_state *p, mixt__token_file *file)
 {
     mixt__token_memory memory = {.width = mixt__token_width(facts->vocabulary)};
     mixt_status status = tokenize_into(mixt__token_memory_append, &memory, t, text, p);
-    if (status != MIXT_OK) {
-        mixt__free(memory.ids);
-        return status;
-    }
-    file->block = memory.ids;
-    file->ids = memory.ids;
-    file->width = memory.width;
-    file->count = memory.count;
-    file->facts = *facts;
+    MIXT_TRY(take_memory(status, &memory, facts, file));
     MIXT_LOG(DATA, "%s: tokens kept in memory, no cache folder can be written", text);
     return MIXT_OK;
+}
+
+mixt_status mixt__tokens_of_memory(const mixt_tokenizer *t, const unsigned char *text, int64_t size,
+                                   mixt__token_file *file)
+{
+    mixt__token_facts facts = mixt__token_facts_of(t, mixt__hash_bytes(0, text, size));
+    mixt__token_memory memory = {.width = mixt__token_width(facts.vocabulary)};
+    mixt__tokenize_job job = {
+        .tokenizer = t, .text = text, .size = size, .sink = mixt__token_memory_append, .sink_user = &memory};
+    *file = (mixt__token_file){0};
+    return take_memory(mixt__tokenize(&job), &memory, &facts, file);
 }
 
 mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bool trusted,

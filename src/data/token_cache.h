@@ -27,4 +27,8 @@ mixt_status mixt__text_to_tokens(const mixt_tokenizer *tokenizer, const char *te
 mixt_status mixt__token_cache_open(const mixt_tokenizer *tokenizer, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file);
 
+/** The tokens of a text in memory, which stay there (file->block). */
+mixt_status mixt__tokens_of_memory(const mixt_tokenizer *tokenizer, const unsigned char *text, int64_t size,
+                                   mixt__token_file *file);
+
 #endif

@@ -92,7 +92,7 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
 {
     const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH),
                *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
-    if (!*path || mixt__data_is_drawn(kind))
+    if (mixt__data_is_drawn(kind))
         return MIXT_OK;
     if (*labels && strcmp(kind, "csv") && strcmp(kind, "labelled") && !access(labels, F_OK)) // of them: a column
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
@@ -109,7 +109,8 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
     snprintf(prefix, sizeof prefix, "%s:", kind);
     if (strncmp(path, prefix, strlen(prefix)))
         prefix[0] = '\0';
-    return set_absolute(config, MIXT_KEY_DATA_PATH, prefix, path + strlen(prefix));
+    path += strlen(prefix);
+    return *path ? set_absolute(config, MIXT_KEY_DATA_PATH, prefix, path) : MIXT_OK; // nothing: it is drawn
 }
 
 /** A run keeps its own copy of a policy file: the file may change or vanish later. One that goes on under another

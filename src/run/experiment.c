@@ -21,7 +21,7 @@ static const char *text(const mixt__experiment *e, mixt__config_key key)
     return mixt__config_string(e->config, key);
 }
 
-enum { SENTENCE_TOKENS = 64 }; // at most, where the configuration does not say
+enum { SENTENCE_TOKENS = 64, SPEC_ROOM = 4200 }; // the first: at most, where the configuration does not say
 
 static int64_t number(const mixt__experiment *e, mixt__config_key key)
 {
@@ -38,8 +38,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings") &&
-        strcmp(kind, "parallel") && strcmp(kind, "pairs") && strcmp(kind, "labelled"))
+    if (!automatic && !*path && !mixt__data_can_draw(kind))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -112,12 +111,13 @@ static mixt_status give_data(mixt__experiment *e, mixt_data **data)
     return status;
 }
 
-mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
+/** A part of the data as mixt_data_open_with takes it. */
+static mixt_status describe_part(const mixt__experiment *e, const char *split, char spec[SPEC_ROOM],
+                                 mixt_data_options *options)
 {
-    char spec[4200];
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
-    MIXT_TRY(data_spec(e, spec, sizeof spec));
+    MIXT_TRY(data_spec(e, spec, SPEC_ROOM));
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
     o.like = e->train ? e->train : e->facts ? e->facts : mixt__lesson_facts(e->lesson);
     plain_options(e, &o);
@@ -143,8 +143,42 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
     o.progress = e->progress;
     o.progress_user = e->progress_user;
+    *options = o;
+    return MIXT_OK;
+}
+
+mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
+{
+    char spec[SPEC_ROOM];
+    mixt_data_options o;
+    MIXT_TRY(describe_part(e, split, spec, &o));
     mixt_status status = mixt_data_open_with(spec, &o, data);
     return status == MIXT_OK ? give_data(e, data) : status;
+}
+
+/** Whether the data is a file that can have no parts of its own; archives of arrays can. */
+static bool is_one_part(const mixt__experiment *e)
+{
+    const char *path = text(e, MIXT_KEY_DATA_PATH), *dot = strrchr(path, '.');
+    size_t word = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_"); // a kind may stand before
+    bool archive = !strcmp(text(e, MIXT_KEY_DATA_KIND), "npz") || (dot && !strcmp(dot, ".npz"));
+    return !archive && mixt__path_is_file(path[word] == ':' ? path + word + 1 : path);
+}
+
+mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has)
+{
+    char spec[SPEC_ROOM];
+    mixt_data_options o;
+    mixt_data *data;
+    *has = false;
+    if (is_one_part(e)) // which need not be read to know
+        return MIXT_OK;
+    MIXT_TRY(describe_part(e, split, spec, &o));
+    o.val = o.test = 0; // no share of the training file
+    mixt_status status = mixt_data_open_with(spec, &o, &data);
+    *has = status == MIXT_OK;
+    mixt_data_close(data);
+    return status == MIXT_ERROR_UNSUPPORTED ? MIXT_OK : status;
 }
 
 const uint64_t *mixt__experiment_sums(mixt__experiment *e)

@@ -56,6 +56,8 @@ mixt_status mixt__experiment_open_train(mixt__experiment *e);
 const uint64_t *mixt__experiment_sums(mixt__experiment *e);
 /** Another part of the same data ("train", "val", "test"). Belongs to the experiment. */
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
+/** Whether the data has files of its own for a part, or names for it in its file. Opens it, and closes it again. */
+mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
 /** Puts the format of train.activations into a policy that says none. */

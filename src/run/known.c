@@ -10,14 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** What a language model of others was trained on nobody knows: a text that mixt writes would say nothing of it. */
+static mixt_status need_text(const mixt_run *run, const char *folder)
+{
+    if (!mixt__foreign_is(folder) || strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_KIND), "text") ||
+        *mixt__config_string(run->config, MIXT_KEY_DATA_PATH))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: say where a text is with data.path=…", folder);
+}
+
 mixt_status mixt__known_open(mixt_run *run, const char *folder)
 {
     mixt__known *known = &run->known;
     MIXT_TRY(mixt__run_inputs_read(folder, &known->inputs));
     if (!known->inputs && mixt__foreign_is(folder))
         MIXT_TRY(mixt__foreign_inputs(folder, run->config, &known->inputs));
-    if (!known->inputs)
+    if (!known->inputs) {
+        MIXT_TRY(need_text(run, folder));
         return mixt__experiment_open(&run->experiment, run->config);
+    }
     known->folder = mixt__strdup(folder);
     if (!known->folder)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
@@ -98,18 +109,17 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
 mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
 {
     mixt__experiment *e = &run->experiment;
+    *data = NULL;
+    MIXT_TRY(need_text(run, run->known.folder));
     mixt_status status = open_parts(run);
     *data = !strcmp(split, "train") ? e->train : !strcmp(split, "val") ? e->val : NULL;
     if (!*data && (status == MIXT_OK || strcmp(split, "train")))
         status = mixt__experiment_data(e, split, data);
     if (status != MIXT_OK) {
         *data = NULL;
-        return status != MIXT_ERROR_FILE
-                   ? status
-                   : mixt__fail_context(status,
-                                        "the '%s' part of %s's data cannot be opened (to predict files of your "
-                                        "own needs none of it)",
-                                        split, run->known.folder);
+        return status != MIXT_ERROR_FILE ? status
+                                         : mixt__fail_context(status, "the '%s' part of %s's data cannot be opened",
+                                                              split, run->known.folder);
     }
     if (!strcmp(split, "val"))
         e->val = *data;

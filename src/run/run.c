@@ -333,3 +333,19 @@ mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
     return run->known.folder ? mixt__known_part(run, split, data)
                              : mixt__experiment_data(&run->experiment, split, data);
 }
+
+mixt_status mixt_run_part(const mixt_run *run, const char **split)
+{
+    static const char *const parts[] = {"test", "val"};
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt__need(split));
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        bool has;
+        *split = parts[i];
+        MIXT_TRY(mixt__experiment_has_part(&run->experiment, *split, &has));
+        if (has)
+            return MIXT_OK;
+    }
+    *split = "all";
+    return MIXT_OK;
+}

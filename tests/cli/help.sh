@@ -64,6 +64,8 @@ for command in $commands; do
     for option in $(grep -oE -- '^  (-., )?--[a-z-]+' "$work/help" | grep -oE -- '--[a-z-]+' | grep -v -- '--help'); do
         sed -n '/^Usage/,/^$/p' "$work/help" | grep -q -- "$option" || fail "$command: $option is not in the synopsis"
     done
+    twice=$(grep -oE -- '^  -[a-zA-Z]\b' "$work/help" | sort | uniq -d)
+    [ -z "$twice" ] || fail "$command: two options have one letter: $twice"
 done
 
 "$mixt" help --man-folder "$work/man" || fail "man pages: status $?"

@@ -73,6 +73,14 @@ for i in $(seq 600); do echo "$((i % 7)),$((i % 11)),$((i % 30))"; done >thirty.
 "$mixt" eval thirty --classes | grep -q 'most frequent mistakes' || fail "thirty classes: no mistakes when asked"
 "$mixt" eval thirty --classes | grep -q 'taken for a class (column)' && fail "thirty classes: a matrix"
 
+# Data that is gone: that files need none of it is said to those who predict alone.
+mv thirty.csv gone.csv
+refused "part of thirty's data cannot be opened: " thirty val:0
+refused '(to predict files of your own needs none of it)' thirty val:0
+"$mixt" eval thirty 2>err && fail "data that is gone was evaluated"
+grep -q "part of thirty's data cannot be opened: " err && ! grep -q 'files of your own' err || fail "eval without its data: $(cat err)"
+mv gone.csv thirty.csv
+
 # ---- pictures ----
 
 { printf 'P5 28 28 255\n'; head -c 784 /dev/zero; } >black.pgm

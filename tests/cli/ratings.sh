@@ -59,6 +59,10 @@ for precision in fp32 bf16 fp16; do
     "$mixt" eval known-$precision --json >known.json || fail "eval with features"
     echo "$(figure rmse bare.json) $(figure rmse known.json)" | awk '{ exit !($2 < 0.85 * $1) }' || fail "features in $precision: RMSE $(figure rmse bare.json) without, $(figure rmse known.json) with"
 done
+mv likes.dat gone.dat # which a user's best items cannot do without
+"$mixt" predict bare user:u1 2>said && fail "best items without the ratings"
+grep -q "part of bare's data cannot be opened" said && ! grep -q 'files of your own' said || fail "without the ratings: $(cat said)"
+mv gone.dat likes.dat
 "$mixt" predict known-bf16 user:u1 --top 3 | grep -q '^user:u1 ' || fail "best items with features"
 "$mixt" train "$root/configs/ncf.yaml" device=cpu threads=1 data.path=likes.dat data.items=items.csv train.epochs=2 out=deep -q 2>said && "$mixt" eval deep >/dev/null || fail "ncf with features: $(cat said)"
 run+=" data.items=items.csv data.counts=true train.epochs=0 train.schedule=constant train.checkpoint_every=10"

@@ -27,14 +27,29 @@ printf 'the plot is clever\n\nthe cast was dull\n' >lines.txt
 printf 'number,text\n1,the plot is clever\n2,"the cast was dull"\n' >rows.csv
 "$mixt" predict bf16 lines.txt rows.csv 'text:the plot is clever' --json >out || fail "predict"
 [ "$(grep -c '"probability"' out)" = 5 ] || fail "not five texts: $(cat out)"
-[ "$(grep -o '"name":"[a-z]*","input":"[^"]*"' out | tr '\n' ' ')" = '"name":"good","input":"lines.txt:0" "name":"bad","input":"lines.txt:1" "name":"good","input":"rows.csv:0" "name":"bad","input":"rows.csv:1" "name":"good","input":"text:the plot is clever" ' ] || fail "classes: $(cat out)"
-"$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
+[ "$(grep -o '"name":"[a-z]*","input":"[^"]*"\(,"line":[0-9]*\)*' out | tr '\n' ' ')" = '"name":"good","input":"lines.txt:0","line":1 "name":"bad","input":"lines.txt:1","line":3 "name":"good","input":"rows.csv:0","line":2 "name":"bad","input":"rows.csv:1","line":3 "name":"good","input":"text:the plot is clever" ' ] || fail "classes: $(cat out)"
+"$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *3  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
+"$mixt" predict bf16 val:0-1 'text:the plot is clever' | grep -q '^input  *class' || fail "lines of what is no file: $("$mixt" predict bf16 val:0-1)"
 
 # The run has its vocabulary: it is judged without the data, moved, and evaluated on a file of the same kind.
 [ "$(head -3 bf16/vocab/vocab.txt | tr '\n' ' ')" = '[PAD] [UNK] [CLS] ' ] || fail "vocab.txt: $(head -3 bf16/vocab/vocab.txt)"
 printf 'text\tlabel\nthe plot is clever\tgood\nthe cast was dull\tbad\n' >own.tsv
 mv bf16 moved && "$mixt" predict moved lines.txt:0 | grep -q good || fail "a run that was moved"
 "$mixt" eval moved data.path=own.tsv 2>/dev/null | grep -q "accuracy 100.00%.* over 2 targets" || fail "other data: $("$mixt" eval moved data.path=own.tsv 2>&1)"
+
+# Of a folder with parts of its own the test part is evaluated, else val, under its name; "all" is asked for, or all there is.
+mkdir parts && cp own.tsv parts/train.tsv && head -2 own.tsv >parts/dev.tsv
+"$mixt" eval moved data.path=parts 2>/dev/null | grep -q '^moved on val: .* over 1 targets' || fail "train and dev: $("$mixt" eval moved data.path=parts 2>&1)"
+{ cat own.tsv; tail -1 own.tsv; } >parts/test.tsv
+"$mixt" eval moved data.path=parts --json 2>/dev/null | grep -q '"split":"test","count":3,' || fail "with test: $("$mixt" eval moved data.path=parts 2>&1)"
+"$mixt" eval moved data.path=parts --split all 2>/dev/null | grep -q '^moved on all: .* over 2 targets' || fail "--split all: $("$mixt" eval moved data.path=parts --split all 2>&1)"
+printf 'index\tsentence\n0\tthe plot is clever\n' >parts/test.tsv # GLUE's has no labels
+"$mixt" eval moved data.path=parts 2>err && fail "a test part without labels was evaluated"
+grep -q 'parts/test.tsv: .*(in the test part: --split names another)' err || fail "no labels: $(cat err)"
+rm parts/test.tsv parts/dev.tsv
+for set in parts own.tsv; do
+    "$mixt" eval moved data.path=$set 2>/dev/null | grep -q '^moved on all: .* over 2 targets' || fail "$set: $("$mixt" eval moved data.path=$set 2>&1)"
+done
 
 # Hugging Face's names, both ways: the exported folder is evaluated as it stands, and trained further.
 "$mixt" export fp32 --out hf 2>told >/dev/null || fail "export: $(cat told)"

@@ -81,6 +81,24 @@ for config in shakespeare-gpt lstm-chars; do
 done
 [ -n "$("$mixt" generate a -p 'The mill' -n 5 -q)" ] || fail "generate on tokens: status $?"
 
+# Without a path mixt writes a text itself: configurations train as they stand, and such runs are resumed, evaluated and
+# continued from any folder.
+for config in rnn gru lstm lstm-chars gpt gpt-small llama; do
+    sizes=(threads=2 net.layers=1 net.width=16 data.seq=16 data.limit=64 train.batch=4 train.validate_every=0 train.warmup=1)
+    case $config in gpt*) sizes+=(net.heads=2) ;; llama) sizes+=(net.heads=2 net.kv_heads=1) ;; esac
+    "$mixt" train "$configs/$config.yaml" "${sizes[@]}" train.steps=2 out=own-$config -q 2>err || fail "$config as it stands: $(cat err)"
+    "$mixt" train "$configs/$config.yaml" "${sizes[@]}" train.steps=2 train.checkpoint_every=1 train.keep=9 out=cut-$config -q || fail "$config: status $?"
+    "$mixt" train --resume cut-$config/checkpoints/step-00000001 out=on-$config -q 2>err || fail "$config resumed: $(cat err)"
+    cmp own-$config/model.safetensors on-$config/model.safetensors || fail "$config: other weights once resumed"
+    (cd / && "$mixt" eval "$work/own-$config" >"$work/out" 2>"$work/err" && "$mixt" generate "$work/own-$config" -n 3 -q >"$work/text") || fail "$config from another folder: $(cat err)"
+    [ -s err ] && fail "$config: the drawn text is not known again: $(cat err)"
+done
+"$mixt" eval own-gru data.val_fraction=0.3 2>err >out && grep -q 'text: is not the data that own-gru was trained on' err || fail "another share: $(cat err)"
+(cd "$vocab/.." && "$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.path= data.vocab=tokens out="$work/own" -q) || fail "a drawn text by a vocabulary: status $?"
+(cd / && "$mixt" eval "$work/own" >/dev/null 2>"$work/err") && [ ! -s err ] || fail "its vocabulary, from another folder: $(cat err)"
+"$mixt" export own-llama --out hf >/dev/null || fail "export: status $?"
+refused 1 'hf: does not name its data: say where a text is with data.path' eval hf
+
 # What a killed run left in the cache goes with the next use of what it was making.
 kept=$(echo cache/tokens/*.tokens)
 for entry in $kept; do touch -d '1 hour ago' "$entry.tmp-999999999-1"; touch "$entry.tmp-999999999-2"; done

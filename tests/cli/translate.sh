@@ -53,7 +53,18 @@ done
 head -1 pairs/train.en | "$mixt" predict fp32 - --json >text || fail "JSON"
 grep -q '{"input":"-","line":1,"source":"A dog runs over the green grass.","translation":"Ein Hund rennt über das grüne Gras.","score":-0' text || fail "$(cat text)"
 for i in $(seq 60); do printf 'green '; done >long
-"$mixt" predict fp32 long >said 2>error && grep -q "1 of 1 sentences, or their translations, are longer" error || fail "a long sentence: $(cat error)"
+"$mixt" predict fp32 long >said 2>error && grep -q "1 of 1 sentences, or their translations, are longer .*: line 1$" error || fail "a long sentence: $(cat error)"
+{ head -2 pairs/train.en; cat long; echo; head -1 pairs/train.en; cat long; } >longer
+"$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences, .*: line 3 is the first$" error || fail "two long sentences: $(cat error)"
+
+# A sentence itself; parts of the data are for eval, which is said.
+"$mixt" predict fp32 "text:$(sed -n 2p pairs/train.en)" >said && sed -n 2p pairs/train.de | cmp - said || fail "text:WORDS: $(cat said)"
+for input in val val:0-1 test:7; do
+    "$mixt" predict fp32 $input 2>error && fail "$input was translated"
+    grep -q "^mixt: $input: translations of the run's own data are for 'mixt eval'; name a file .* or text:WORDS" error || fail "$input: $(cat error)"
+done
+"$mixt" predict fp32 none.en 2>error && fail "a file that is not there was translated"
+grep -q 'none.en: No such file or directory; expected a file of sentences, a line each, - or text:WORDS' error || fail "no file: $(cat error)"
 
 # Without a vocabulary one is learned and kept with the run: the data may be gone.
 mv pairs kept && mkdir pairs && cp kept/train.* pairs

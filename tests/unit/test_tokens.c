@@ -237,6 +237,41 @@ static void count_masks(const int32_t *input, const int32_t *target, mask_counts
     assert_true(n->hidden > before); // every sample has something to learn
 }
 
+static mixt_data *open_drawn(const char *split, uint64_t seed, const char *tokenizer)
+{
+    mixt_data *data;
+    bool bytes = !strcmp(tokenizer, "bytes");
+    check_ok(mixt_data_open("text:", &data, .seq = 16, .vocab = bytes ? NULL : VOCAB, .tokenizer = tokenizer,
+                            .split = split, .seed = seed, .test = 0.1));
+    assert_null(mixt_data_describe(data)->warnings);
+    return data;
+}
+
+/** Without a path mixt writes a text: a function of the seed, with parts as a file has them, by every tokenizer. */
+static void a_text_is_drawn(void **state)
+{
+    (void)state;
+    static const char *const tokenizers[] = {"bytes", "gpt2", "wordpiece"};
+    static const char *const parts[] = {"train", "val", "test"};
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 3; p++) {
+            mixt_data *one = open_drawn(parts[p], 1, tokenizers[k]), *same = open_drawn(parts[p], 1, tokenizers[k]);
+            mixt_data *other = open_drawn(parts[p], 2, tokenizers[k]);
+            assert_true(mixt__data_fingerprint(one) == mixt__data_fingerprint(same));
+            assert_true(mixt__data_fingerprint(one) != mixt__data_fingerprint(other));
+            mixt_data_close(same);
+            mixt_data_close(other);
+            mixt_data_close(one);
+        }
+    mixt_data *train = open_drawn("train", 1, "bytes");
+    size_t size;
+    const char *text = train->kind->raw(train, 0, &size);
+    assert_true(size > 300000 && size < 500000);
+    assert_non_null(memmem(text, 200, " are ", 5));
+    assert_non_null(memmem(text, 400, ".\n", 2));
+    mixt_data_close(train);
+}
+
 static void masks_are_drawn_anew_and_repeatably(void **state)
 {
     (void)state;
@@ -302,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(text_is_tokenised_once, NULL, no_leak),
         cmocka_unit_test_setup_teardown(a_damaged_cache_is_made_again, NULL, no_leak),
         cmocka_unit_test_setup_teardown(windows_are_the_text, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(a_text_is_drawn, NULL, no_leak),
         cmocka_unit_test_setup_teardown(masks_are_drawn_anew_and_repeatably, NULL, no_leak),
         cmocka_unit_test_setup_teardown(what_cannot_be_masked_is_refused, NULL, no_leak),
     };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -38,6 +39,26 @@ static void test_list(void **state)
     assert_true(info.sees_all);
     assert_int_equal(mixt_zoo_find("gtp", &info), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "did you mean gpt?"));
+}
+
+/** The help of the key `model` names every model, and no other. */
+static void test_help_lists_all(void **state)
+{
+    (void)state;
+    const mixt_config_record *key = mixt_config_key(0);
+    assert_string_equal(key->name, "model");
+    char list[1024], word[64];
+    mixt_zoo_info info;
+    int64_t count = 0, words = 1;
+    snprintf(list, sizeof list, " %s,", strchr(key->help, ':') + 2);
+    for (; mixt_zoo_at(count, &info); count++) {
+        snprintf(word, sizeof word, " %s,", info.name);
+        if (!strstr(list, word))
+            fail_msg("mixt help config, key model: %s is missing in: %s", info.name, key->help);
+    }
+    for (const char *comma = strchr(key->help, ','); comma; comma = strchr(comma + 1, ','))
+        words++;
+    assert_int_equal(words, count);
 }
 
 /** Which sizes a model has, with its own values. */
@@ -148,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_help_lists_all),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_same_as_by_hand),
         cmocka_unit_test(test_trains_and_writes),
