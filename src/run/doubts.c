@@ -5,6 +5,7 @@
 #include "run/summary.h"
 
 #include "data/audio.h"
+#include "run/teacher.h"
 
 #include <math.h>
 #include <string.h>
@@ -98,6 +99,10 @@ void mixt__doubts_tell(mixt_run *run)
 
 void mixt__doubts_tell_data(mixt_run *run)
 {
+    char doubt[MIXT_WEIGHTS_DOUBT];
+    mixt__lesson_doubt(run->experiment.lesson, doubt);
+    if (*doubt)
+        mixt__run_note(run, true, "warning: distill.teacher: %s", doubt);
     const char *line = run->experiment.train ? mixt_data_describe(run->experiment.train)->warnings : NULL;
     while (line && *line) {
         int length = (int)strcspn(line, "\n");

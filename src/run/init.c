@@ -63,14 +63,18 @@ static void report(const mixt__weights *w, mixt__note *note, void *user)
         note(user, "init: in the file, but not in the model: %s", w->left_over);
 }
 
-mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder)
+mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt__note *warn, void *user)
 {
+    char doubt[MIXT_WEIGHTS_DOUBT];
     mixt__name_facts facts;
     mixt__weights_request request = {.path = folder, .facts = &facts, .vocab = e->sizes.vocab};
     mixt__weights *weights;
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.positions = e->facts->info.input_dims[0];
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, true, &weights));
+    mixt__weights_doubt(weights, doubt);
+    if (*doubt)
+        warn(user, "warning: %s", doubt);
     mixt__weights_close(weights);
     return MIXT_OK;
 }

@@ -34,6 +34,16 @@ static void note_line(void *user, const char *format, ...)
     mixt__run_note(user, false, "%s", text);
 }
 
+static void warn_line(void *user, const char *format, ...)
+{
+    char text[MIXT_WEIGHTS_DOUBT + 64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mixt__run_note(user, true, "%s", text);
+}
+
 static mixt_status make(const mixt_run_options *options, mixt_run **run)
 {
     mixt_run *made = mixt__alloc(sizeof *made);
@@ -165,7 +175,7 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
     MIXT_TRY(mixt__known_open(run, folder));
-    MIXT_TRY(mixt__foreign_is(folder) ? mixt__experiment_load(&run->experiment, folder)
+    MIXT_TRY(mixt__foreign_is(folder) ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
                                       : mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
     return MIXT_OK;

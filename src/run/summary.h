@@ -7,7 +7,8 @@
 /** The lines of mixt_run_summary, a NOTE each. */
 void mixt__summary_tell(mixt_run *run);
 
-/** What is doubtful about the data, as warnings. The data may be there although the run could not be opened. */
+/** What is doubtful about the data and the teacher's weights, as warnings. They may be there although the run could not
+ * be opened. */
 void mixt__doubts_tell_data(mixt_run *run);
 /** What is doubtful about the settings, together with the data, as warnings. */
 void mixt__doubts_tell(mixt_run *run);

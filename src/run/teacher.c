@@ -271,6 +271,13 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     return MIXT_OK;
 }
 
+void mixt__lesson_doubt(const mixt__lesson *l, char doubt[MIXT_WEIGHTS_DOUBT])
+{
+    *doubt = '\0';
+    if (l && l->weights)
+        mixt__weights_doubt(l->weights, doubt);
+}
+
 /* ---- its values ---- */
 
 static mixt_status load(void *user, mixt__params *params)

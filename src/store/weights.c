@@ -42,16 +42,22 @@ static mixt_status find_file(mixt__weights *w, const char *path)
     return MIXT_OK;
 }
 
-static mixt_status check_config(const mixt__weights *w, const mixt__weights_request *r)
+/** The config.json that the file of another program belongs to; false: none is there, or nobody asks. */
+static bool find_config(const mixt__weights *w, const mixt__weights_request *r, char path[sizeof w->path])
 {
-    char path[sizeof w->path];
-    snprintf(path, sizeof path, "%s", w->path);
+    snprintf(path, sizeof w->path, "%s", w->path);
     char *name = strrchr(path, '/');
     if (!w->foreign || !r->facts || !name ||
         (strcmp(name, "/model.safetensors") && strcmp(name, "/model.safetensors.index.json")))
-        return MIXT_OK;
-    snprintf(name, sizeof path - (size_t)(name - path), "/config.json");
-    return access(path, F_OK) ? MIXT_OK : mixt__names_check_config(w->plan.names, r->facts, path);
+        return false;
+    snprintf(name, sizeof w->path - (size_t)(name - path), "/config.json");
+    return !access(path, F_OK);
+}
+
+static mixt_status check_config(const mixt__weights *w, const mixt__weights_request *r)
+{
+    char path[sizeof w->path];
+    return find_config(w, r, path) ? mixt__names_check_config(w->plan.names, r->facts, path) : MIXT_OK;
 }
 
 /* ---- finding tensors ---- */
@@ -198,6 +204,50 @@ static bool known(const mixt__weights *w, const mixt__file_tensor *tensor)
     return false;
 }
 
+/* ---- what is left over ---- */
+
+/** A file with more layers than its config.json says would run as a smaller model. */
+static mixt_status check_layers(const mixt__weights *w, const mixt__weights_request *r)
+{
+    char path[sizeof w->path];
+    const char *name = NULL;
+    int64_t layers = 0;
+    if (!w->left || !find_config(w, r, path))
+        return MIXT_OK;
+    for (int64_t i = 0; i < w->file->count; i++) {
+        int64_t layer = mixt__names_layer(w->plan.names, w->file->tensors[i].name);
+        if (layer >= r->facts->layers && layer >= layers && !known(w, &w->file->tensors[i])) {
+            layers = layer + 1;
+            name = w->file->tensors[i].name;
+        }
+    }
+    if (!name)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FORMAT,
+                      "%s: %s is %lld, but %s has %lld layers ('%s'): correct config.json, or take the weights that "
+                      "belong to it",
+                      path, mixt__names_layers_key(w->plan.names), (long long)r->facts->layers, w->path,
+                      (long long)layers, name);
+}
+
+static mixt_status find_left(mixt__weights *w, const mixt__weights_request *r)
+{
+    for (int64_t i = 0; i < w->file->count; i++)
+        if (!known(w, &w->file->tensors[i])) {
+            list_add(w->left_over, sizeof w->left_over, w->file->tensors[i].name);
+            w->left++;
+        }
+    return check_layers(w, r);
+}
+
+void mixt__weights_doubt(const mixt__weights *w, char doubt[MIXT_WEIGHTS_DOUBT])
+{
+    *doubt = '\0';
+    if (w->left)
+        snprintf(doubt, MIXT_WEIGHTS_DOUBT, "%s: %lld of its tensors %s not in the model here and left out: %s",
+                 w->path, (long long)w->left, w->left == 1 ? "is" : "are", w->left_over);
+}
+
 /* ---- opening and reading ---- */
 
 static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
@@ -235,10 +285,7 @@ static mixt_status match(mixt__weights *w, const mixt__weights_request *r)
     mixt__globs_free(&head);
     if (status == MIXT_OK)
         status = check_tied(w);
-    for (int64_t i = 0; status == MIXT_OK && i < w->file->count; i++)
-        if (!known(w, &w->file->tensors[i]))
-            list_add(w->left_over, sizeof w->left_over, w->file->tensors[i].name);
-    return status;
+    return status == MIXT_OK ? find_left(w, r) : status;
 }
 
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights)

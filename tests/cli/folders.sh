@@ -55,6 +55,26 @@ refused "tensor 'model.extra.weight' is not in model-1.safetensors" "$mixt" gene
 sed -i 's,: "model-1.safetensors",: "../model-1.safetensors",' shards/model.safetensors.index.json
 refused "which is no file beside it" "$mixt" generate shards
 
+# ---- tensors that nobody takes: layers too many are refused, others are counted ----
+rm -rf extra && cp -r hf-llama extra && mv extra/model.safetensors extra/model-1.safetensors
+header='{"score.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"score.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+{ printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0\\0\\0\\0\\0" "$header"; } >extra/model-2.safetensors
+{ printf '{"weight_map": {"score.weight": "model-2.safetensors", "score.bias": "model-2.safetensors"'; for name in $names; do printf ', %s: "model-1.safetensors"' "$name"; done; printf '}}'; } >extra/model.safetensors.index.json
+left='extra/model.safetensors.index.json: 2 of its tensors are not in the model here and left out: score'
+"$mixt" generate extra --device cpu -n 20 -t 0 -q --prompt 'the cat' --ids >extra.ids 2>err || { fail "generate extra"; cat err; }
+cmp -s llama.ids extra.ids && grep -qF "mixt: warning: $left" err || { fail "generate: says nothing of tensors left out"; cat err; }
+"$mixt" eval extra --device cpu data.path=text.txt >out 2>err || { fail "eval extra"; cat err; }
+grep -qF "mixt: warning: $left" err || { fail "eval: says nothing of tensors left out"; cat err; }
+"$mixt" train llama.yaml distill.teacher=extra out=taught train.steps=1 >out 2>err || { fail "extra as a teacher"; cat err; }
+grep -qF "warning: distill.teacher: $left" err || { fail "distill.teacher: says nothing of tensors left out"; cat err; }
+"$mixt" generate hf-llama --device cpu -n 2 -q >out 2>err && [ ! -s err ] || { fail "warns of a folder that has nothing else"; cat err; }
+for model in llama gpt; do
+    rm -rf fewer && cp -r hf-$model fewer
+    sed -i 's/"\(num_hidden_layers\|n_layer\)": 2/"\1": 1/' fewer/config.json
+    refused "is 1, but fewer/model.safetensors has 2 layers ('" "$mixt" generate fewer
+    refused "is 1, but fewer/model.safetensors has 2 layers ('" "$mixt" eval fewer data.path=text.txt
+done
+
 # ---- what the model here does not have ----
 # altered FROM TO TEXT: refused with TEXT when config.json says TO instead of FROM
 altered() {
