@@ -29,6 +29,19 @@ bool mixt__foreign_has_tokenizer(const char *folder)
            has(folder, "vocab.txt");
 }
 
+mixt_status mixt__foreign_check_text(const char *folder, const mixt_config *config, const char *kind)
+{
+    bool named = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
+                 !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
+    if (named || (strcmp(kind, "text") && strcmp(kind, "labelled")))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s: has no tokenizer, and other tokens than its own are noise to it: put its tokenizer.json, or "
+                      "the older files, into the folder, or name where they are (data.vocab=FOLDER; "
+                      "data.tokenizer=bytes where its tokens are bytes)",
+                      folder);
+}
+
 /** The model of the zoo whose files have these names. */
 static const mixt__zoo_entry *entry_of(const mixt__names *names)
 {

@@ -174,9 +174,14 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
+    bool foreign = mixt__foreign_is(folder);
+    if (foreign)
+        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt__config_string(run->config, MIXT_KEY_DATA_KIND)));
     MIXT_TRY(mixt__known_open(run, folder));
-    MIXT_TRY(mixt__foreign_is(folder) ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
-                                      : mixt_trainer_load(run->experiment.trainer, path));
+    if (foreign) // the kind may have been found out by looking
+        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
+    MIXT_TRY(foreign ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
+                     : mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
     return MIXT_OK;
 }

@@ -94,6 +94,15 @@ refused 'has no tokenizer: give a prompt as token ids' "$mixt" generate other
 "$mixt" generate other --device cpu --prompt-ids "$(printf 'the cat' | od -An -tu1 | xargs | tr ' ' ,)" -n 20 -t 0 -q --ids >bare.ids || fail "ids without a tokenizer"
 cmp -s llama.ids bare.ids || fail "ids without a tokenizer differ"
 
+for more in '' data.kind=auto; do
+    refused 'other: has no tokenizer, and other tokens than its own are noise to it' "$mixt" eval other data.path=text.txt $more
+done
+for more in data.vocab=hf-llama data.tokenizer=bytes; do
+    "$mixt" eval other --device cpu data.path=text.txt $more --json 2>err | sed 's/.*"loss": *\([0-9]\.[0-9]\{6\}\).*/\1/' | cmp -s - hf-llama.loss || { fail "eval with $more"; cat err; }
+done
+"$mixt" tokenize text.txt --vocab hf-llama --out text.tokens >/dev/null || fail "tokenize"
+"$mixt" eval other --device cpu data.kind=tokens data.path=text.tokens >out 2>err || { fail "eval of tokens without a tokenizer"; cat err; }
+
 # ---- tokenizer.json of Llama 2's kind: characters, bytes to fall back to ----
 mkdir sentence
 cat >sentence/tokenizer.json <<'JSON'
