@@ -107,6 +107,20 @@ static bool fits(const mixt__weights *w, const mixt__file_tensor *tensor, mixt__
     return same;
 }
 
+/** What to do about a table with other tokens, where the file's own tokenizer is there; "" for other tensors. */
+static void advise_tokens(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor,
+                          char *advice, size_t size)
+{
+    const mixt__file_tensor *here = &w->plan.here[e->here];
+    bool table = e->rule->vocabulary || !strcmp(here->name, "wte.weight") || !strcmp(here->name, "emb.weight");
+    bool width = tensor->rank == here->rank;
+    for (int i = 1; width && i < tensor->rank; i++)
+        width = tensor->dims[i] == e->there.dims[i];
+    *advice = '\0';
+    if (table && width && w->tokens)
+        snprintf(advice, size, "data.vocab=%s reads the data with the tokens of the file; ", w->tokens);
+}
+
 static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor)
 {
     const char *here = w->plan.here[e->here].name, *there = e->there.name;
@@ -121,12 +135,13 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
                           "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
                           w->path, both, wants.text);
     const char *part = strrchr(here, '.'); // of a layer: weight, bias
-    return mixt__fail(
-        MIXT_ERROR_FORMAT,
-        "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (init_new_head=%.*s draws "
-        "that layer anew)",
-        w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text, wants.text,
-        part ? (int)(part - here) : (int)strlen(here), here);
+    char advice[sizeof w->path + 64];
+    advise_tokens(w, e, tensor, advice, sizeof advice);
+    return mixt__fail(MIXT_ERROR_FORMAT,
+                      "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (%sinit_new_head=%.*s "
+                      "draws that layer anew)",
+                      w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
+                      wants.text, advice, part ? (int)(part - here) : (int)strlen(here), here);
 }
 
 /** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */
@@ -254,6 +269,7 @@ static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
 {
     w->vocab = r->vocab;
     w->positions = r->positions;
+    w->tokens = r->tokens;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");

@@ -17,6 +17,7 @@ typedef struct mixt__weights_request {
     int64_t positions;    // the same of places in a text
     const char *skip;     // globs over names here: not taken from the file
     const char *new_head; // the same: taken only where the file has them in the right shape
+    const char *tokens;   // folder of the tokenizer that belongs to the file and is not used, for messages; NULL: none
 } mixt__weights_request;
 
 typedef struct mixt__weights {
@@ -27,6 +28,7 @@ typedef struct mixt__weights {
     bool *taken;                       // by wanted tensor
     float *buffer;
     int64_t vocab, positions; // of the request
+    const char *tokens;       // the same, while it is opened
     int64_t places;           // rows of the table of positions that were taken; 0: none
     bool foreign;             // in the names and layouts of the other program
     int64_t loaded;           // tensors taken

@@ -44,6 +44,14 @@ sed '/^net:/d' llama.yaml >plain.yaml
 grep -q 'kv_heads: 2' tuned/config.yaml && grep -q 'rope_theta: 5e+05' tuned/config.yaml || fail "sizes are not the folder's"
 refused "num_hidden_layers is 2, the model here has 1" "$mixt" train plain.yaml init=hf-llama net.layers=1 out=no -q
 
+"$mixt" tokenize text.txt --train --size 270 --out words >/dev/null || fail "tokenize --train"
+"$mixt" train gpt.yaml data.vocab=words out=worded -q train.steps=1 && "$mixt" export worded --out hf-worded >out || fail "a gpt with words"
+refused "expected a float tensor [256, 32]; nothing was loaded (data.vocab=hf-worded reads the data with the tokens of the file; init_new_head=wte draws that layer anew)" \
+    "$mixt" train gpt.yaml init=hf-worded out=no -q
+refused "nothing was loaded (data.vocab=worded/vocab reads" "$mixt" train gpt.yaml init=worded out=no -q
+"$mixt" train gpt.yaml init=hf-worded data.vocab=hf-worded out=reworded -q train.steps=1 2>err || { fail "init with the folder's tokens"; cat err; }
+refused "nothing was loaded (init_new_head=wte draws" "$mixt" train gpt.yaml init=hf-worded data.vocab=./hf-worded net.vocab=600 out=no -q
+
 # ---- weights in several files ----
 cp -r hf-llama shards && mv shards/model.safetensors shards/model-1.safetensors
 names=$(head -c 4000 shards/model-1.safetensors | grep -ao '"[a-z_0-9.]*\.weight"' | sort -u)
