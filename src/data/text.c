@@ -20,15 +20,28 @@ static mixt_status load_bytes(const char *path, mixt__windows *w)
     return MIXT_OK;
 }
 
+/** Whether tokens are bytes: also those of a vocabulary that has nothing else, as it goes with an exported model that
+ *  was trained on bytes. Its text is then the same data, to the bit. */
+static bool are_bytes(const mixt_tokenizer *t)
+{
+    if (t->kind == &mixt__tokenizer_bytes)
+        return true;
+    bool bytes = t->kind == &mixt__tokenizer_gpt2 && t->size == BYTE_VALUES;
+    for (int64_t id = 0; bytes && id < BYTE_VALUES; id++) {
+        mixt__span token = mixt__vocabulary_at(&t->vocabulary, id);
+        bytes = token.size == 1 && token.bytes[0] == id;
+    }
+    return bytes;
+}
+
 static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
 {
     const mixt_data_options *o = &data->options;
     mixt_tokenizer *tokenizer;
     MIXT_TRY(mixt_tokenizer_open(o->tokenizer, o->vocab, &tokenizer));
-    mixt_status status = tokenizer->kind == &mixt__tokenizer_bytes
-                             ? load_bytes(path, w)
-                             : mixt__token_cache_open(tokenizer, path, mixt__windows_known(data), o->progress,
-                                                      o->progress_user, &w->file);
+    mixt_status status = are_bytes(tokenizer) ? load_bytes(path, w)
+                                              : mixt__token_cache_open(tokenizer, path, mixt__windows_known(data),
+                                                                       o->progress, o->progress_user, &w->file);
     if (status == MIXT_OK && w->file.block && !o->like) // said once, for the training part
         status = mixt__data_warn(data,
                                  "%s: no cache folder can be written: its tokens are made anew for each run and kept "

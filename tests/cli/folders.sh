@@ -33,6 +33,7 @@ for model in llama gpt; do
     for source in $model hf-$model; do
         "$mixt" generate $source --device cpu -n 20 -t 0 -q --prompt 'the cat' --ids >$source.ids || fail "generate $source"
         "$mixt" eval $source --device cpu data.path=text.txt --json 2>err | sed 's/.*"loss": *\([0-9]\.[0-9]\{6\}\).*/\1/' >$source.loss # other batches
+        [ ! -s err ] || { fail "$source: doubts the text that it was trained on"; cat err; }
     done
     cmp -s $model.ids hf-$model.ids || fail "$model: the folder writes $(cat hf-$model.ids), the run $(cat $model.ids)"
     [ -s $model.loss ] && cmp -s $model.loss hf-$model.loss || fail "$model: loss $(cat hf-$model.loss), of the run $(cat $model.loss)"
