@@ -112,6 +112,11 @@ done
 "$mixt" tokenize text.txt --vocab hf-llama --out text.tokens >/dev/null || fail "tokenize"
 "$mixt" eval other --device cpu data.kind=tokens data.path=text.tokens >out 2>err || { fail "eval of tokens without a tokenizer"; cat err; }
 
+# a run on ready tokens is no better off
+"$mixt" train gpt.yaml data.kind=tokens data.path=text.tokens out=numbers -q train.steps=1 || fail "train on tokens"
+refused 'text.txt: is text, but numbers was trained on tokens, and of which vocabulary is not known' "$mixt" eval numbers data.kind=text data.path=text.txt
+"$mixt" eval numbers data.kind=text data.path=text.txt data.vocab=hf-llama >out 2>err || { fail "text by a vocabulary that is named"; cat err; }
+
 # ---- tokenizer.json of Llama 2's kind: characters, bytes to fall back to ----
 mkdir sentence
 cat >sentence/tokenizer.json <<'JSON'
