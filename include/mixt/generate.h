@@ -53,6 +53,10 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
                                 mixt_generator **generator, mixt_tokenizer **tokenizer);
 
+/** A line for people about the weights of a folder that another program wrote: it has tensors that the model here does
+ *  not have, and may be another model. Valid as long as the generator; "": there is no such doubt. */
+const char *mixt_generator_doubt(const mixt_generator *generator);
+
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */
 typedef struct mixt_sampling {
     double temperature; /**< logits are divided by it; 0: the most probable token */

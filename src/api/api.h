@@ -39,6 +39,7 @@ struct mixt_generator {
     mixt_context *context;
     mixt_policy *policy; // its own
     mixt__generator core;
+    const char *doubt; // about the file of its weights; NULL: none
 };
 
 /** The backend of "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A failure of

@@ -12,14 +12,17 @@ static mixt_status nothing(void *user)
     return MIXT_OK;
 }
 
-static mixt_status load(mixt__params *params, const char *path, const mixt__weights_request *request)
+static mixt_status load(mixt_generator *g, const char *path, const mixt__weights_request *request)
 {
+    char doubt[MIXT_WEIGHTS_DOUBT];
     mixt__weights *weights;
     if (!request)
-        return mixt__weights_load(params, path);
-    MIXT_TRY(mixt__params_init(params, request, nothing, NULL, &weights));
+        return mixt__weights_load(g->core.params, path);
+    MIXT_TRY(mixt__params_init(g->core.params, request, nothing, NULL, &weights));
+    mixt__weights_doubt(weights, doubt);
     mixt__weights_close(weights);
-    return MIXT_OK;
+    g->doubt = *doubt ? mixt__arena_strdup(&g->context->arena, doubt) : NULL;
+    return *doubt && !g->doubt ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator") : MIXT_OK;
 }
 
 static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options,
@@ -29,7 +32,7 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
     MIXT_TRY(mixt__policy_choose(options->precision, options->policy, &g->policy));
     MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy->formats, g->context->backend, options->context));
-    return load(g->core.params, options->weights, request);
+    return load(g, options->weights, request);
 }
 
 mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
@@ -58,6 +61,11 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
         return NULL;
     mixt_generator_options defaults = mixt_generator_options_default(); // weights are missing there: that is said
     return mixt__generator_make(model->context, &model->model, options ? options : &defaults, NULL);
+}
+
+const char *mixt_generator_doubt(const mixt_generator *g)
+{
+    return mixt__need_made(g, "generator") == MIXT_OK && g->doubt ? g->doubt : "";
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)

@@ -45,10 +45,24 @@ static mixt_status load_tokens(mixt_data *data, const mixt_tokenizer *tokenizer,
     return MIXT_OK;
 }
 
+/** Whether tokens are bytes: also those of a vocabulary that has nothing else, as it goes with an exported model that
+ *  was trained on bytes. Its text is then the same data, to the bit. */
+static bool are_bytes(const mixt_tokenizer *t)
+{
+    if (t->kind == &mixt__tokenizer_bytes)
+        return true;
+    bool bytes = t->kind == &mixt__tokenizer_gpt2 && t->size == BYTE_VALUES;
+    for (int64_t id = 0; bytes && id < BYTE_VALUES; id++) {
+        mixt__span token = mixt__vocabulary_at(&t->vocabulary, id);
+        bytes = token.size == 1 && token.bytes[0] == id;
+    }
+    return bytes;
+}
+
 static mixt_status draw_text(const mixt_data *data, const mixt_tokenizer *tokenizer, mixt__windows *w)
 {
     MIXT_TRY(mixt__sums_write(data->options.seed, DRAWN, &w->bytes));
-    if (tokenizer->kind == &mixt__tokenizer_bytes) {
+    if (are_bytes(tokenizer)) {
         adopt_bytes(w);
         return MIXT_OK;
     }
@@ -62,9 +76,9 @@ static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
 {
     mixt_tokenizer *tokenizer;
     MIXT_TRY(mixt_tokenizer_open(data->options.tokenizer, data->options.vocab, &tokenizer));
-    mixt_status status = !*path                                      ? draw_text(data, tokenizer, w)
-                         : tokenizer->kind == &mixt__tokenizer_bytes ? load_bytes(path, w)
-                                                                     : load_tokens(data, tokenizer, path, w);
+    mixt_status status = !*path                 ? draw_text(data, tokenizer, w)
+                         : are_bytes(tokenizer) ? load_bytes(path, w)
+                                                : load_tokens(data, tokenizer, path, w);
     mixt_tokenizer_close(tokenizer);
     return status;
 }

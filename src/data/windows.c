@@ -15,6 +15,12 @@ bool mixt__windows_known(const mixt_data *data)
     return like && like->kind == data->kind && !strcmp(like->path, data->path);
 }
 
+uint64_t mixt__windows_tokenizer(const mixt_data *data)
+{
+    const mixt__windows *w = data->state;
+    return w->file.facts.fingerprint;
+}
+
 void mixt__windows_adopt(mixt__windows *w)
 {
     w->ids = w->file.ids;

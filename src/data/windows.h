@@ -28,6 +28,8 @@ const void *mixt__windows_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__windows_close(mixt_data *data);
 /** Takes a token file over as the whole of the windows. */
 void mixt__windows_adopt(mixt__windows *windows);
+/** The fingerprint of the tokenizer that made a token file; 0: its tokens are bytes, or a raw file's. */
+uint64_t mixt__windows_tokenizer(const mixt_data *data);
 /** Whether `like` has this very data open, so that its contents need no second check. */
 bool mixt__windows_known(const mixt_data *data);
 

@@ -5,6 +5,7 @@
 #include "run/summary.h"
 
 #include "data/audio.h"
+#include "run/teacher.h"
 
 #include <math.h>
 #include <string.h>
@@ -94,6 +95,14 @@ void mixt__doubts_tell(mixt_run *run)
     doubt_targets(run);
     doubt_tokens(run);
     doubt_letters(run);
+}
+
+void mixt__doubts_tell_teacher(mixt_run *run)
+{
+    char doubt[MIXT_WEIGHTS_DOUBT];
+    mixt__lesson_doubt(run->experiment.lesson, doubt);
+    if (*doubt)
+        mixt__run_note(run, true, "warning: distill.teacher: %s", doubt);
 }
 
 void mixt__doubts_tell_data(mixt_run *run, const mixt_data *data)

@@ -184,12 +184,15 @@ static json_t *tokenizer_config(const mixt__export_inputs *x, const mixt__export
 
 /* ---- inputs ---- */
 
-/** As the run has it, with the precision of now, which may have changed since the run began. */
+/** As the run has it, with the precision of now, which may have changed since the run began, and with how its data was
+ *  cut, by which the parts that it was trained on are known again. */
 static json_t *exported_inputs(const mixt__export_inputs *x)
 {
     const char *precision = mixt__config_string(x->config, MIXT_KEY_PRECISION);
     json_t *inputs = json_deep_copy(x->inputs);
     if (inputs && json_object_set_new(inputs, "precision", json_string(has_policy(x) ? MIXT_POLICY_FILE : precision)))
+        return json_decref(inputs), NULL;
+    if (inputs && json_object_set_new(inputs, "cut", mixt__run_inputs_cut(x->config)))
         return json_decref(inputs), NULL;
     return inputs;
 }

@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "data/gpt2_files.h"
 #include "models/models.h"
+#include "run/inputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,19 @@ bool mixt__foreign_has_tokenizer(const char *folder)
 {
     return has(folder, "tokenizer.json") || has(folder, "merges.txt") || has(folder, "vocab.bpe") ||
            has(folder, "vocab.txt");
+}
+
+mixt_status mixt__foreign_check_text(const char *folder, const mixt_config *config, const char *kind)
+{
+    bool named = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
+                 !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
+    if (named || (strcmp(kind, "text") && strcmp(kind, "labelled")))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s: has no tokenizer, and other tokens than its own are noise to it: put its tokenizer.json, or "
+                      "the older files, into the folder, or name where they are (data.vocab=FOLDER; "
+                      "data.tokenizer=bytes where its tokens are bytes)",
+                      folder);
 }
 
 /** The model of the zoo whose files have these names. */
@@ -110,6 +124,19 @@ static mixt_status set_data(mixt_config *config, const char *folder, const mixt_
     return mixt__foreign_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
 }
 
+/** What mixt's own exports say of their data: its parts are cut as they were. */
+static mixt_status set_cut(mixt_config *config, const char *folder)
+{
+    char path[PATH_BYTES];
+    json_t *inputs;
+    if (mixt__run_inputs_read(folder, &inputs) != MIXT_OK)
+        return MIXT_OK; // whoever needs the file will say why
+    snprintf(path, sizeof path, "%s/" MIXT_INPUTS_FILE, folder);
+    mixt_status status = mixt__run_inputs_cut_set(json_object_get(inputs, "cut"), config, path);
+    json_decref(inputs);
+    return status;
+}
+
 static mixt_status fill_config(const char *folder, mixt_config *config)
 {
     const mixt__zoo_entry *entry;
@@ -124,6 +151,7 @@ static mixt_status fill_config(const char *folder, mixt_config *config)
         MIXT_TRY(set_number(config, false, MIXT_KEY_NET_CLASSES, (double)facts.classes, path));
     MIXT_TRY(set_number(config, false, MIXT_KEY_TRAIN_BATCH, 1, path));
     MIXT_TRY(set_data(config, folder, entry, &facts, path));
+    MIXT_TRY(set_cut(config, folder));
     return mixt_config_check(config);
 }
 

@@ -20,5 +20,8 @@ mixt_status mixt__foreign_fill(mixt_config *config);
 mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, json_t **inputs);
 /** Whether it has files of a tokenizer. */
 bool mixt__foreign_has_tokenizer(const char *folder);
+/** Fails where a model is given text, data of this kind, and nobody knows its tokens: the folder has no tokenizer, and
+ *  the configuration names none. */
+mixt_status mixt__foreign_check_text(const char *folder, const mixt_config *config, const char *kind);
 
 #endif

@@ -4,8 +4,10 @@
 #include "api/weights.h"
 #include "data/data.h"
 #include "data/inputs_text.h"
+#include "run/foreign.h"
 #include "run/inputs.h"
 #include "run/weights.h"
+#include "store/file.h"
 
 #include <stdio.h>
 
@@ -63,16 +65,28 @@ static void report(const mixt__weights *w, mixt__note *note, void *user)
         note(user, "init: in the file, but not in the model: %s", w->left_over);
 }
 
-mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder)
+mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt__note *warn, void *user)
 {
+    char doubt[MIXT_WEIGHTS_DOUBT];
     mixt__name_facts facts;
     mixt__weights_request request = {.path = folder, .facts = &facts, .vocab = e->sizes.vocab};
     mixt__weights *weights;
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.positions = e->facts->info.input_dims[0];
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, true, &weights));
+    mixt__weights_doubt(weights, doubt);
+    if (*doubt)
+        warn(user, "warning: %s", doubt);
     mixt__weights_close(weights);
     return MIXT_OK;
+}
+
+/** The folder of the tokenizer that weights were trained with, where the data is read with another; NULL: none. */
+static const char *other_tokens(const mixt__experiment *e, const char *init, char *room, size_t size)
+{
+    const char *used = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
+    snprintf(room, size, mixt__foreign_is(init) ? "%s" : "%s/" MIXT_VOCAB_FOLDER, init);
+    return mixt__foreign_has_tokenizer(room) && !(*used && mixt__same_file(room, used)) ? room : NULL;
 }
 
 mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
@@ -81,6 +95,7 @@ mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *no
     mixt__name_facts facts;
     mixt__weights_request request = {.path = path, .facts = &facts};
     mixt__weights *weights;
+    char tokens[4200];
     if (!*path)
         return MIXT_OK;
     MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
@@ -90,6 +105,7 @@ mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *no
         request.positions = e->facts->info.input_dims[0];
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
+    request.tokens = other_tokens(e, path, tokens, sizeof tokens);
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, load, &weights));
     e->positions = mixt__run_inputs_positions(weights->path, weights->places);
     if (note)

@@ -8,11 +8,11 @@
 /** The names of a configuration's model in other programs (NULL: it has none there), and what shapes do not tell. */
 mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts);
 
-/** Loads all weights of a compiled trainer from a folder of another program. */
-mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder);
-
 /** Takes a line for people. */
 typedef void mixt__note(void *user, const char *format, ...);
+
+/** Loads all weights of a compiled trainer from a folder of another program. `warn` hears what it has beside them. */
+mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt__note *warn, void *user);
 
 /** Loads the weights that `init` names, if it names any; without `load` only sees whether that file is there and fits
  *  the model. `note` hears what was taken and what was not; NULL: nobody does. */

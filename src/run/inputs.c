@@ -1,6 +1,7 @@
 /* Writing what a run knows of its inputs. */
 #include "run/inputs.h"
 
+#include "base/c_locale.h"
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/gpt2_files.h"
@@ -91,6 +92,48 @@ static json_t *pack(mixt__experiment *e)
                      "positions", (json_int_t)positions_of(e), "data", mixt__data_facts_pack(e->train), "trained_on",
                      "train", pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
 }
+
+/* ---- how data was cut ---- */
+
+static const mixt__config_key cut_keys[] = {MIXT_KEY_DATA_VAL_FRACTION, MIXT_KEY_DATA_TEST_FRACTION,
+                                            MIXT_KEY_DATA_LIMIT, MIXT_KEY_SEED};
+
+enum { CUT_KEYS = sizeof cut_keys / sizeof cut_keys[0] };
+
+json_t *mixt__run_inputs_cut(const mixt_config *config)
+{
+    json_t *cut = json_object();
+    for (int i = 0; i < CUT_KEYS && cut; i++) {
+        const mixt_config_record *record = &mixt__config_table[cut_keys[i]];
+        if (!mixt__config_was_set(config, cut_keys[i]))
+            continue;
+        json_t *value = record->type == MIXT_CONFIG_FLOAT ? json_real(mixt__config_float(config, cut_keys[i]))
+                                                          : json_integer(mixt__config_int(config, cut_keys[i]));
+        if (json_object_set_new(cut, record->name, value))
+            return json_decref(cut), NULL;
+    }
+    return cut;
+}
+
+mixt_status mixt__run_inputs_cut_set(const json_t *cut, mixt_config *config, const char *origin)
+{
+    for (int i = 0; i < CUT_KEYS; i++) {
+        const char *name = mixt__config_table[cut_keys[i]].name;
+        const json_t *value = json_object_get(cut, name);
+        char number[64], setting[128];
+        if (!json_is_number(value) || mixt__config_was_set(config, cut_keys[i]))
+            continue;
+        if (json_is_integer(value))
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        else
+            mixt__print_number(number, sizeof number, "%.17g", json_real_value(value));
+        snprintf(setting, sizeof setting, "%s=%s", name, number);
+        MIXT_TRY(mixt_config_set(config, setting, origin));
+    }
+    return MIXT_OK;
+}
+
+/* ---- files ---- */
 
 static mixt_status write_text(const char *path, const char *text, bool overwrite)
 {

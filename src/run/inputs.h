@@ -22,6 +22,11 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs);
 /** Where the run has a vocabulary of its own, makes it that of the configuration: the one that it was copied from may
  *  be gone or another by now. */
 mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config);
+/** The settings by which data was cut into its parts, as inputs.json of an export has them ("cut"): by the names of
+ *  their keys, those alone that were set; NULL: no memory. */
+json_t *mixt__run_inputs_cut(const mixt_config *config);
+/** Sets them where the configuration does not say. @param origin the file that they are of */
+mixt_status mixt__run_inputs_cut_set(const json_t *cut, mixt_config *config, const char *origin);
 /** Places of a text that weights have learned, of the `rows` that they have: what the run beside the file says, else
  * all.
  */

@@ -86,6 +86,19 @@ static mixt_status check_names(const mixt_run *run, const mixt_data_info *now, c
     return MIXT_OK;
 }
 
+/** A run on ready tokens does not know their texts unless somebody named the vocabulary: bytes would be noise to it. */
+static mixt_status check_tokens(const mixt_run *run, const mixt_data_info *now, const mixt_data_info *then)
+{
+    bool named = *mixt__config_string(run->config, MIXT_KEY_DATA_VOCAB) ||
+                 !strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_TOKENIZER), "bytes");
+    if (named || strcmp(then->kind, "tokens") || strcmp(now->kind, "text"))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s: is text, but %s was trained on tokens, and of which vocabulary is not known: name it "
+                      "(data.vocab=FOLDER; data.tokenizer=bytes where its tokens are bytes)",
+                      now->path, run->known.folder);
+}
+
 /** The model was made for samples of one shape and so many classes. */
 static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
 {
@@ -103,6 +116,7 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
                           "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): it is another "
                           "set",
                           now->path, (long long)now->classes, run->known.folder, (long long)then->classes);
+    MIXT_TRY(check_tokens(run, now, then));
     return check_names(run, now, then);
 }
 

@@ -34,6 +34,16 @@ static void note_line(void *user, const char *format, ...)
     mixt__run_note(user, false, "%s", text);
 }
 
+static void warn_line(void *user, const char *format, ...)
+{
+    char text[MIXT_WEIGHTS_DOUBT + 64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mixt__run_note(user, true, "%s", text);
+}
+
 static mixt_status make(const mixt_run_options *options, mixt_run **run)
 {
     mixt_run *made = mixt__alloc(sizeof *made);
@@ -66,6 +76,7 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
 static mixt_status open_experiment(mixt_run *run)
 {
     mixt_status status = mixt__experiment_open(&run->experiment, run->config);
+    mixt__doubts_tell_teacher(run);
     mixt__doubts_tell_data(run, run->experiment.train);
     return status;
 }
@@ -164,9 +175,14 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
+    bool foreign = mixt__foreign_is(folder);
+    if (foreign)
+        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt__config_string(run->config, MIXT_KEY_DATA_KIND)));
     MIXT_TRY(mixt__known_open(run, folder));
-    MIXT_TRY(mixt__foreign_is(folder) ? mixt__experiment_load(&run->experiment, folder)
-                                      : mixt_trainer_load(run->experiment.trainer, path));
+    if (foreign) // the kind may have been found out by looking
+        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
+    MIXT_TRY(foreign ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
+                     : mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
     return MIXT_OK;
 }

@@ -2,10 +2,13 @@
 #include "run/teacher.h"
 
 #include "data/facts.h"
+#include "data/inputs_text.h"
+#include "data/tokenizer.h"
 #include "run/foreign.h"
 #include "run/init.h"
 #include "run/inputs.h"
 #include "run/policy.h"
+#include "run/teacher_tokens.h"
 #include "run/weights.h"
 #include "store/checksum.h"
 
@@ -19,6 +22,7 @@ struct mixt__lesson {
     mixt_config *config;
     mixt_policy *policy;
     mixt_data *facts; // NULL: nobody knows
+    mixt__teacher_tokens tokens;
     mixt__model_sizes sizes;
     mixt__teacher teacher;
     mixt__file_tensor *wanted; // its parameters
@@ -58,6 +62,26 @@ static mixt_status open_facts(mixt__lesson *l)
     return status;
 }
 
+/** Its tokenizer. A run of a mixt that kept no copy of the vocabulary, whose folder is gone by now, is taken at its
+ * word.
+ */
+static mixt_status open_tokens(mixt__lesson *l)
+{
+    char run[MIXT_WEIGHTS_PATH + 16];
+    run_of(l, run, sizeof run);
+    if (l->foreign)
+        return mixt__foreign_has_tokenizer(l->path)
+                   ? mixt__teacher_tokens_open(&l->tokens, l->path, l->config,
+                                               mixt__config_string(l->config, MIXT_KEY_DATA_KIND))
+                   : MIXT_OK;
+    if (!l->facts)
+        return MIXT_OK;
+    MIXT_TRY(mixt__run_inputs_vocab(run, l->config));
+    mixt_status status = mixt__teacher_tokens_open(&l->tokens, l->path, l->config, l->facts->info.kind);
+    bool copied = !strncmp(l->tokens.vocab, run, strlen(run));
+    return status == MIXT_ERROR_FILE && !copied ? MIXT_OK : status;
+}
+
 static mixt_status open(mixt__lesson *l, const mixt_config *config)
 {
     const char *path = mixt__config_string(config, MIXT_KEY_DISTILL_TEACHER),
@@ -75,7 +99,8 @@ static mixt_status open(mixt__lesson *l, const mixt_config *config)
                           precision);
     l->teacher.weight = (float)mixt__config_float(config, MIXT_KEY_DISTILL_WEIGHT);
     l->teacher.temperature = (float)mixt__config_float(config, MIXT_KEY_DISTILL_TEMPERATURE);
-    return open_facts(l);
+    MIXT_TRY(open_facts(l));
+    return open_tokens(l);
 }
 
 mixt_status mixt__lesson_open(const mixt_config *config, mixt__lesson **lesson)
@@ -129,7 +154,8 @@ static mixt_status check_facts(const mixt__lesson *l, const mixt_data_info *info
     if (info->input_dtype != t->input_dtype || mine.rank != theirs.rank || !fits)
         return refuse(l, text ? "texts are longer than it knows places" : "inputs of another shape",
                       mixt__shape_text(&mine, a, sizeof a), mixt__shape_text(&theirs, b, sizeof b));
-    return check_numbers(l, text ? "other tokens" : "other classes", info->classes, t->classes);
+    return text ? mixt__teacher_tokens_count(&l->tokens, info->classes, t->classes)
+                : check_numbers(l, "other classes", info->classes, t->classes);
 }
 
 static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
@@ -142,7 +168,25 @@ static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
                           l->path, info->path, target_words[info->target]);
     if (l->facts)
         return check_facts(l, info);
-    return vocab && vocab < info->classes ? check_numbers(l, "other tokens", info->classes, vocab) : MIXT_OK;
+    return vocab && vocab < info->classes ? mixt__teacher_tokens_count(&l->tokens, info->classes, vocab) : MIXT_OK;
+}
+
+/** Whether a number is the same token to both. A teacher may know tokens that the data does not have, as long as both
+ *  have as many scores. */
+static mixt_status check_tokens(const mixt__lesson *l, const mixt__experiment *e, const mixt_data_info *info)
+{
+    const mixt__teacher_tokens *t = &l->tokens;
+    bool scores = info->target != MIXT_TARGET_TOKENS || l->sizes.rows == e->sizes.rows;
+    bool counted = l->facts || (t->mine && t->theirs && t->mine->size == t->theirs->size);
+    if (!scores && !counted)
+        return mixt__teacher_tokens_count(t, e->sizes.vocab, l->sizes.vocab);
+    if (!scores)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "distill.teacher=%s: scores %lld tokens, the student %lld: net.vocab=%lld makes them as many",
+                          l->path, (long long)l->sizes.vocab, (long long)e->sizes.vocab, (long long)l->sizes.vocab);
+    if (mixt__are_texts(info) && t->mine && t->theirs)
+        MIXT_TRY(mixt__teacher_tokens_count(t, t->mine->size, t->theirs->size));
+    return mixt__teacher_tokens_check(t);
 }
 
 /* ---- its model ---- */
@@ -201,6 +245,7 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__experiment own = {.config = l->config};
     mixt__model teacher;
+    MIXT_TRY(mixt__teacher_tokens_of(&l->tokens, e));
     MIXT_TRY(check_data(l, info));
     if (model->loss != MIXT_LOSS_CROSS_ENTROPY)
         return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: a %s has a loss of its own: it takes no teacher",
@@ -212,6 +257,8 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
         status = mixt__fail(MIXT_ERROR_CONFIG, "a %s does not score classes",
                             mixt__config_string(l->config, MIXT_KEY_MODEL));
     if (status == MIXT_OK)
+        MIXT_TRY(check_tokens(l, e, info));
+    if (status == MIXT_OK)
         status = list_parameters(l, &teacher, e->facts);
     if (status == MIXT_OK)
         status = open_weights(l, info);
@@ -222,6 +269,13 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     l->teacher.classes = teacher.classes;
     model->teacher = &l->teacher;
     return MIXT_OK;
+}
+
+void mixt__lesson_doubt(const mixt__lesson *l, char doubt[MIXT_WEIGHTS_DOUBT])
+{
+    *doubt = '\0';
+    if (l && l->weights)
+        mixt__weights_doubt(l->weights, doubt);
 }
 
 /* ---- its values ---- */
@@ -256,6 +310,7 @@ void mixt__lesson_close(mixt__lesson *l)
     mixt__weights_close(l->weights);
     mixt__free(l->wanted);
     mixt__arena_free(&l->names);
+    mixt__teacher_tokens_close(&l->tokens);
     mixt_data_close(l->facts);
     mixt_policy_free(l->policy);
     mixt_config_free(l->config);

@@ -36,6 +36,27 @@ static mixt_status best(const char *run, const mixt__checkpoint *checkpoint, int
                                    run);
 }
 
+/** Names the steps of a run's checkpoints, where the one asked for is not among them. */
+static mixt_status no_such_step(const char *run, const char *folder, const char *which)
+{
+    enum { SHOWN = 16 };
+    char list[SHOWN * 24] = "";
+    int64_t *steps, count;
+    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    int64_t hidden = count > SHOWN ? count - SHOWN : 0;
+    for (int64_t i = count - 1 - hidden; i >= 0; i--) { // the newest are in front
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%lld", used ? ", " : "", (long long)steps[i]);
+    }
+    mixt__free(steps);
+    if (!count)
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: has no checkpoint '%s', nor any other (train.checkpoint_every says how often)", run,
+                          which);
+    return mixt__fail(MIXT_ERROR_FILE, "%s: has no checkpoint '%s': there %s %s%s", run, which,
+                      count == 1 ? "is that of step" : "are those of steps", hidden ? "..., " : "", list);
+}
+
 /** @param one the checkpoint that was looked at last, also on failure */
 static mixt_status find_checkpoint(const char *run, const char *folder, const char *which,
                                    char one[MIXT_CHECKPOINT_PATH])
@@ -74,6 +95,8 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
         status = find_checkpoint(run, folder, which, one);
         gone = status != MIXT_OK && !by_number && *one && access(one, F_OK);
     }
+    if (by_number && status != MIXT_OK && access(one, F_OK))
+        return no_such_step(run, folder, which);
     if (status == MIXT_OK)
         snprintf(path, MIXT_WEIGHTS_PATH, "%s/state.safetensors", one);
     return status;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WILDCARDS_MAX = 4, NAME_MAX_BYTES = 512 };
@@ -131,6 +132,25 @@ void mixt__name_from_there(const mixt__name_plan *plan, const mixt__name_entry *
     const mixt__file_tensor *tensor = &plan->here[e->here];
     stack s = stack_of(e, tensor);
     transpose(s.outer, s.cols, s.rows, there, here + e->first * row_elements(tensor));
+}
+
+/* ---- layers ---- */
+
+int64_t mixt__names_layer(const mixt__names *names, const char *there)
+{
+    size_t prefix = strlen(names->prefix);
+    for (const mixt__name_rule *rule = names->rules; rule->here; rule++) {
+        const char *stem = rule->there;
+        if (strncmp(rule->here, "h.#.", 4))
+            continue;
+        if (!strncmp(stem, names->prefix, prefix) && strncmp(there, names->prefix, prefix)) // the file leaves it away
+            stem += prefix;
+        size_t length = strcspn(stem, "#");
+        size_t digits = strncmp(there, stem, length) ? 0 : strspn(there + length, "0123456789");
+        if (digits && digits < 10 && there[length + digits] == '.')
+            return strtoll(there + length, NULL, 10);
+    }
+    return -1;
 }
 
 /* ---- plans ---- */

@@ -88,6 +88,11 @@ typedef struct mixt__names {
 /** The family of a name; NULL: there is none. */
 const mixt__names *mixt__names_find(const char *family);
 
+/** The layer that a tensor there belongs to, counted from 0; -1: to none of those that the family counts. */
+int64_t mixt__names_layer(const mixt__names *names, const char *there);
+/** What config.json calls the number of layers; "": it does not tell. */
+const char *mixt__names_layers_key(const mixt__names *names);
+
 typedef struct mixt__name_entry {
     const mixt__name_rule *rule;
     int64_t here;            // index of the tensor here

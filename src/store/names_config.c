@@ -26,6 +26,14 @@ const mixt__names *mixt__names_find(const char *family)
     return NULL;
 }
 
+const char *mixt__names_layers_key(const mixt__names *names)
+{
+    const mixt__name_field *field = names->fields;
+    while (field && field->key && field->fact != MIXT_FACT(layers))
+        field++;
+    return field && field->key ? field->key : "";
+}
+
 /** A field's value as JSON; NULL: no memory. */
 static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *facts)
 {

@@ -42,16 +42,22 @@ static mixt_status find_file(mixt__weights *w, const char *path)
     return MIXT_OK;
 }
 
-static mixt_status check_config(const mixt__weights *w, const mixt__weights_request *r)
+/** The config.json that the file of another program belongs to; false: none is there, or nobody asks. */
+static bool find_config(const mixt__weights *w, const mixt__weights_request *r, char path[sizeof w->path])
 {
-    char path[sizeof w->path];
-    snprintf(path, sizeof path, "%s", w->path);
+    snprintf(path, sizeof w->path, "%s", w->path);
     char *name = strrchr(path, '/');
     if (!w->foreign || !r->facts || !name ||
         (strcmp(name, "/model.safetensors") && strcmp(name, "/model.safetensors.index.json")))
-        return MIXT_OK;
-    snprintf(name, sizeof path - (size_t)(name - path), "/config.json");
-    return access(path, F_OK) ? MIXT_OK : mixt__names_check_config(w->plan.names, r->facts, path);
+        return false;
+    snprintf(name, sizeof w->path - (size_t)(name - path), "/config.json");
+    return !access(path, F_OK);
+}
+
+static mixt_status check_config(const mixt__weights *w, const mixt__weights_request *r)
+{
+    char path[sizeof w->path];
+    return find_config(w, r, path) ? mixt__names_check_config(w->plan.names, r->facts, path) : MIXT_OK;
 }
 
 /* ---- finding tensors ---- */
@@ -101,6 +107,20 @@ static bool fits(const mixt__weights *w, const mixt__file_tensor *tensor, mixt__
     return same;
 }
 
+/** What to do about a table with other tokens, where the file's own tokenizer is there; "" for other tensors. */
+static void advise_tokens(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor,
+                          char *advice, size_t size)
+{
+    const mixt__file_tensor *here = &w->plan.here[e->here];
+    bool table = e->rule->vocabulary || !strcmp(here->name, "wte.weight") || !strcmp(here->name, "emb.weight");
+    bool width = tensor->rank == here->rank;
+    for (int i = 1; width && i < tensor->rank; i++)
+        width = tensor->dims[i] == e->there.dims[i];
+    *advice = '\0';
+    if (table && width && w->tokens)
+        snprintf(advice, size, "data.vocab=%s reads the data with the tokens of the file; ", w->tokens);
+}
+
 static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor)
 {
     const char *here = w->plan.here[e->here].name, *there = e->there.name;
@@ -115,12 +135,13 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
                           "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
                           w->path, both, wants.text);
     const char *part = strrchr(here, '.'); // of a layer: weight, bias
-    return mixt__fail(
-        MIXT_ERROR_FORMAT,
-        "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (init_new_head=%.*s draws "
-        "that layer anew)",
-        w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text, wants.text,
-        part ? (int)(part - here) : (int)strlen(here), here);
+    char advice[sizeof w->path + 64];
+    advise_tokens(w, e, tensor, advice, sizeof advice);
+    return mixt__fail(MIXT_ERROR_FORMAT,
+                      "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (%sinit_new_head=%.*s "
+                      "draws that layer anew)",
+                      w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
+                      wants.text, advice, part ? (int)(part - here) : (int)strlen(here), here);
 }
 
 /** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */
@@ -198,12 +219,57 @@ static bool known(const mixt__weights *w, const mixt__file_tensor *tensor)
     return false;
 }
 
+/* ---- what is left over ---- */
+
+/** A file with more layers than its config.json says would run as a smaller model. */
+static mixt_status check_layers(const mixt__weights *w, const mixt__weights_request *r)
+{
+    char path[sizeof w->path];
+    const char *name = NULL;
+    int64_t layers = 0;
+    if (!w->left || !find_config(w, r, path))
+        return MIXT_OK;
+    for (int64_t i = 0; i < w->file->count; i++) {
+        int64_t layer = mixt__names_layer(w->plan.names, w->file->tensors[i].name);
+        if (layer >= r->facts->layers && layer >= layers && !known(w, &w->file->tensors[i])) {
+            layers = layer + 1;
+            name = w->file->tensors[i].name;
+        }
+    }
+    if (!name)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FORMAT,
+                      "%s: %s is %lld, but %s has %lld layers ('%s'): correct config.json, or take the weights that "
+                      "belong to it",
+                      path, mixt__names_layers_key(w->plan.names), (long long)r->facts->layers, w->path,
+                      (long long)layers, name);
+}
+
+static mixt_status find_left(mixt__weights *w, const mixt__weights_request *r)
+{
+    for (int64_t i = 0; i < w->file->count; i++)
+        if (!known(w, &w->file->tensors[i])) {
+            list_add(w->left_over, sizeof w->left_over, w->file->tensors[i].name);
+            w->left++;
+        }
+    return check_layers(w, r);
+}
+
+void mixt__weights_doubt(const mixt__weights *w, char doubt[MIXT_WEIGHTS_DOUBT])
+{
+    *doubt = '\0';
+    if (w->left)
+        snprintf(doubt, MIXT_WEIGHTS_DOUBT, "%s: %lld of its tensors %s not in the model here and left out: %s",
+                 w->path, (long long)w->left, w->left == 1 ? "is" : "are", w->left_over);
+}
+
 /* ---- opening and reading ---- */
 
 static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
 {
     w->vocab = r->vocab;
     w->positions = r->positions;
+    w->tokens = r->tokens;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
@@ -235,10 +301,7 @@ static mixt_status match(mixt__weights *w, const mixt__weights_request *r)
     mixt__globs_free(&head);
     if (status == MIXT_OK)
         status = check_tied(w);
-    for (int64_t i = 0; status == MIXT_OK && i < w->file->count; i++)
-        if (!known(w, &w->file->tensors[i]))
-            list_add(w->left_over, sizeof w->left_over, w->file->tensors[i].name);
-    return status;
+    return status == MIXT_OK ? find_left(w, r) : status;
 }
 
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights)

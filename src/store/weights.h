@@ -17,6 +17,7 @@ typedef struct mixt__weights_request {
     int64_t positions;    // the same of places in a text
     const char *skip;     // globs over names here: not taken from the file
     const char *new_head; // the same: taken only where the file has them in the right shape
+    const char *tokens;   // folder of the tokenizer that belongs to the file and is not used, for messages; NULL: none
 } mixt__weights_request;
 
 typedef struct mixt__weights {
@@ -27,19 +28,26 @@ typedef struct mixt__weights {
     bool *taken;                       // by wanted tensor
     float *buffer;
     int64_t vocab, positions; // of the request
+    const char *tokens;       // the same, while it is opened
     int64_t places;           // rows of the table of positions that were taken; 0: none
     bool foreign;             // in the names and layouts of the other program
     int64_t loaded;           // tensors taken
     int64_t padded;           // rows past the vocabulary of the file, which get the mean of the others
     char skipped[512];        // wanted but not taken: names, for people
     char left_over[512];      // in the file but not wanted
+    int64_t left;             // how many of those there are
 } mixt__weights;
+
+enum { MIXT_WEIGHTS_DOUBT = 4096 + 512 + 128 }; // bytes of a line
 
 /** A file whose metadata says "format": "mixt" has the names here; any other those of request->names. */
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights);
 /** Values of wanted tensor `index`, which must be taken. Rows for places that the file does not have stay as they are
  * in `values`. */
 mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
+/** What a person must know who takes the model for that of the file: a line that counts its tensors which the model
+ *  here does not have; "": it has all of them. */
+void mixt__weights_doubt(const mixt__weights *weights, char doubt[MIXT_WEIGHTS_DOUBT]);
 void mixt__weights_close(mixt__weights *weights);
 
 typedef struct mixt__export_request {

@@ -95,6 +95,45 @@ train gpt.yaml out=pupil net.width=16 distill.teacher=writer train.steps=3
 train gpt.yaml out=heir net.width=16 distill.teacher=hugging distill.policy=bf16 train.steps=3
 cmp -s pupil/model.safetensors heir/model.safetensors || fail "a teacher's weights in another program's names teach something else"
 
+# ---- tokens of another vocabulary, also of one of the same size ----
+
+for i in $(seq 600); do echo "quick brown foxes $i jump over $((i * 7 % 13)) lazy dogs, zooming, vexed"; done >foxes.txt
+"$mixt" tokenize text.txt --train --size 300 --out squares >/dev/null || fail "tokenize --train"
+"$mixt" tokenize foxes.txt --train --size 300 --out foxes >/dev/null || fail "tokenize --train"
+train gpt.yaml out=squarer data.vocab=squares train.steps=2
+"$mixt" export squarer --out squarer-hf >/dev/null 2>&1 || fail "export of a gpt with a vocabulary"
+train gpt.yaml out=same-words data.vocab=squares distill.teacher=squarer train.steps=2
+token="other tokens: token 256 is '[^']*' to the teacher, '[^']*' in the data: data.vocab="
+for teacher in squarer squarer-hf; do
+    refused "distill.teacher=$teacher: other tokens: token 256 is '" gpt.yaml data.vocab=foxes distill.teacher=$teacher
+    grep -q "$token$teacher.* reads it as the teacher does\$" err || { fail "$teacher: does not say how to read as it does"; cat err; }
+    refused "distill.teacher=$teacher: other tokens: the teacher's 300 (gpt2), the data's 256 (bytes)" gpt.yaml distill.teacher=$teacher
+done
+for name in squares foxes; do "$mixt" tokenize text.txt --vocab $name --out $name.tokens >/dev/null || fail "tokenize"; done
+train gpt.yaml out=of-file data.kind=tokens data.path=squares.tokens distill.teacher=squarer train.steps=2
+refused "foxes.tokens was made with another tokenizer than the teacher's" gpt.yaml data.kind=tokens data.path=foxes.tokens distill.teacher=squarer
+refused "other tokens: token 256 is '" gpt.yaml data.kind=tokens data.path=foxes.tokens data.vocab=foxes distill.teacher=squarer
+train gpt.yaml out=roomy net.vocab=400 train.steps=2
+refused "distill.teacher=roomy: scores 400 tokens, the student 256: net.vocab=400 makes them as many" gpt.yaml distill.teacher=roomy
+
+cat >words.yaml <<'YAML'
+model: bert_classify
+precision: fp32
+threads: 2
+net: {layers: 1, width: 16, heads: 2}
+data: {kind: labelled, path: films.tsv, seq: 16}
+train: {epochs: 0, steps: 2, batch: 4, lr: 0.003}
+YAML
+printf 'text\tlabel\n' | tee films.tsv >meals.tsv
+for i in $(seq 40); do
+    printf 'the plot is clever\tgood\nthe cast was dull\tbad\n' >>films.tsv
+    printf 'the soup is tasty\tgood\nthe fish was cold\tbad\n' >>meals.tsv
+done
+train words.yaml out=critic
+train words.yaml out=reader distill.teacher=critic
+refused "distill.teacher=critic: other tokens: token " words.yaml distill.teacher=critic data.path=meals.tsv
+train words.yaml out=guest distill.teacher=critic data.path=meals.tsv data.vocab=critic/vocab
+
 # ---- what does not fit ----
 
 refused "distill.teacher: nowhere: no such folder" student.yaml distill.teacher=nowhere

@@ -33,7 +33,10 @@ for model in llama gpt; do
     for source in $model hf-$model; do
         "$mixt" generate $source --device cpu -n 20 -t 0 -q --prompt 'the cat' --ids >$source.ids || fail "generate $source"
         "$mixt" eval $source --device cpu data.path=text.txt --json 2>err | sed 's/.*"loss": *\([0-9]\.[0-9]\{6\}\).*/\1/' >$source.loss # other batches
+        [ ! -s err ] || { fail "$source: doubts the text that it was trained on"; cat err; }
     done
+    "$mixt" train $model.yaml out=$model-cut -q train.steps=1 data.val_fraction=0.3 && "$mixt" export $model-cut --out hf-$model-cut >out || fail "$model cut otherwise"
+    "$mixt" eval hf-$model-cut --device cpu data.path=text.txt >out 2>err && [ ! -s err ] || { fail "$model: the parts are cut otherwise than the run's"; cat err; }
     cmp -s $model.ids hf-$model.ids || fail "$model: the folder writes $(cat hf-$model.ids), the run $(cat $model.ids)"
     [ -s $model.loss ] && cmp -s $model.loss hf-$model.loss || fail "$model: loss $(cat hf-$model.loss), of the run $(cat $model.loss)"
 done
@@ -43,6 +46,14 @@ sed '/^net:/d' llama.yaml >plain.yaml
 "$mixt" train plain.yaml init=hf-llama out=tuned -q train.steps=1 2>err || { fail "init=hf-llama"; cat err; }
 grep -q 'kv_heads: 2' tuned/config.yaml && grep -q 'rope_theta: 5e+05' tuned/config.yaml || fail "sizes are not the folder's"
 refused "num_hidden_layers is 2, the model here has 1" "$mixt" train plain.yaml init=hf-llama net.layers=1 out=no -q
+
+"$mixt" tokenize text.txt --train --size 270 --out words >/dev/null || fail "tokenize --train"
+"$mixt" train gpt.yaml data.vocab=words out=worded -q train.steps=1 && "$mixt" export worded --out hf-worded >out || fail "a gpt with words"
+refused "expected a float tensor [256, 32]; nothing was loaded (data.vocab=hf-worded reads the data with the tokens of the file; init_new_head=wte draws that layer anew)" \
+    "$mixt" train gpt.yaml init=hf-worded out=no -q
+refused "nothing was loaded (data.vocab=worded/vocab reads" "$mixt" train gpt.yaml init=worded out=no -q
+"$mixt" train gpt.yaml init=hf-worded data.vocab=hf-worded out=reworded -q train.steps=1 2>err || { fail "init with the folder's tokens"; cat err; }
+refused "nothing was loaded (init_new_head=wte draws" "$mixt" train gpt.yaml init=hf-worded data.vocab=./hf-worded net.vocab=600 out=no -q
 
 # ---- weights in several files ----
 cp -r hf-llama shards && mv shards/model.safetensors shards/model-1.safetensors
@@ -54,6 +65,26 @@ sed -i 's/{"weight_map": {/&"model.extra.weight": "model-1.safetensors",/' shard
 refused "tensor 'model.extra.weight' is not in model-1.safetensors" "$mixt" generate shards
 sed -i 's,: "model-1.safetensors",: "../model-1.safetensors",' shards/model.safetensors.index.json
 refused "which is no file beside it" "$mixt" generate shards
+
+# ---- tensors that nobody takes: layers too many are refused, others are counted ----
+rm -rf extra && cp -r hf-llama extra && mv extra/model.safetensors extra/model-1.safetensors
+header='{"score.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"score.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+{ printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0\\0\\0\\0\\0" "$header"; } >extra/model-2.safetensors
+{ printf '{"weight_map": {"score.weight": "model-2.safetensors", "score.bias": "model-2.safetensors"'; for name in $names; do printf ', %s: "model-1.safetensors"' "$name"; done; printf '}}'; } >extra/model.safetensors.index.json
+left='extra/model.safetensors.index.json: 2 of its tensors are not in the model here and left out: score'
+"$mixt" generate extra --device cpu -n 20 -t 0 -q --prompt 'the cat' --ids >extra.ids 2>err || { fail "generate extra"; cat err; }
+cmp -s llama.ids extra.ids && grep -qF "mixt: warning: $left" err || { fail "generate: says nothing of tensors left out"; cat err; }
+"$mixt" eval extra --device cpu data.path=text.txt >out 2>err || { fail "eval extra"; cat err; }
+grep -qF "mixt: warning: $left" err || { fail "eval: says nothing of tensors left out"; cat err; }
+"$mixt" train llama.yaml distill.teacher=extra out=taught train.steps=1 >out 2>err || { fail "extra as a teacher"; cat err; }
+grep -qF "warning: distill.teacher: $left" err || { fail "distill.teacher: says nothing of tensors left out"; cat err; }
+"$mixt" generate hf-llama --device cpu -n 2 -q >out 2>err && [ ! -s err ] || { fail "warns of a folder that has nothing else"; cat err; }
+for model in llama gpt; do
+    rm -rf fewer && cp -r hf-$model fewer
+    sed -i 's/"\(num_hidden_layers\|n_layer\)": 2/"\1": 1/' fewer/config.json
+    refused "is 1, but fewer/model.safetensors has 2 layers ('" "$mixt" generate fewer
+    refused "is 1, but fewer/model.safetensors has 2 layers ('" "$mixt" eval fewer data.path=text.txt
+done
 
 # ---- what the model here does not have ----
 # altered FROM TO TEXT: refused with TEXT when config.json says TO instead of FROM
@@ -73,6 +104,20 @@ rm -f other/*; cp hf-llama/config.json hf-llama/model.safetensors other
 refused 'has no tokenizer: give a prompt as token ids' "$mixt" generate other
 "$mixt" generate other --device cpu --prompt-ids "$(printf 'the cat' | od -An -tu1 | xargs | tr ' ' ,)" -n 20 -t 0 -q --ids >bare.ids || fail "ids without a tokenizer"
 cmp -s llama.ids bare.ids || fail "ids without a tokenizer differ"
+
+for more in '' data.kind=auto; do
+    refused 'other: has no tokenizer, and other tokens than its own are noise to it' "$mixt" eval other data.path=text.txt $more
+done
+for more in data.vocab=hf-llama data.tokenizer=bytes; do
+    "$mixt" eval other --device cpu data.path=text.txt $more --json 2>err | sed 's/.*"loss": *\([0-9]\.[0-9]\{6\}\).*/\1/' | cmp -s - hf-llama.loss || { fail "eval with $more"; cat err; }
+done
+"$mixt" tokenize text.txt --vocab hf-llama --out text.tokens >/dev/null || fail "tokenize"
+"$mixt" eval other --device cpu data.kind=tokens data.path=text.tokens >out 2>err || { fail "eval of tokens without a tokenizer"; cat err; }
+
+# a run on ready tokens is no better off
+"$mixt" train gpt.yaml data.kind=tokens data.path=text.tokens out=numbers -q train.steps=1 || fail "train on tokens"
+refused 'text.txt: is text, but numbers was trained on tokens, and of which vocabulary is not known' "$mixt" eval numbers data.kind=text data.path=text.txt
+"$mixt" eval numbers data.kind=text data.path=text.txt data.vocab=hf-llama >out 2>err || { fail "text by a vocabulary that is named"; cat err; }
 
 # ---- tokenizer.json of Llama 2's kind: characters, bytes to fall back to ----
 mkdir sentence

@@ -196,6 +196,8 @@ for which in 17 next -1; do
     "$mixt" eval chosen --checkpoint=$which >out 2>err && fail "eval --checkpoint $which succeeded"
     grep -q -- "$which" err || { fail "eval --checkpoint $which does not name it"; cat err; }
 done
+"$mixt" eval chosen --checkpoint=17 >out 2>err
+grep -q "chosen: has no checkpoint '17': there are those of steps .*20, .*40, .*60$" err || { fail "eval --checkpoint 17 does not say which there are"; cat err; }
 "$mixt" eval chosen --checkpoint=nonsense >out 2>err
 [ $? = 2 ] && grep -q 'final, best, last or a number' err || { fail "eval --checkpoint nonsense"; cat err; }
 rm chosen/model.safetensors

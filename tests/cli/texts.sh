@@ -62,6 +62,11 @@ cmp hf/vocab.txt fp32/vocab/vocab.txt || fail "another vocabulary"
 tr -d ' \n' <hf/config.json | grep -q '"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1}' || fail "names of classes: $(cat hf/config.json)"
 rm hf/inputs.json
 "$mixt" predict hf 'text:the plot is clever' | grep -q ' good ' || fail "the folder's class: $("$mixt" predict hf 'text:the plot is clever' 2>&1)"
+cp -r hf wordless && rm wordless/vocab.txt
+for try in "predict wordless text:clever" "eval wordless data.path=own.tsv" "eval wordless data.path=own.tsv data.tokenizer=wordpiece"; do
+    "$mixt" $try >out 2>err && fail "$try: took words for tokens of a model without a tokenizer"
+    grep -q 'wordless: has no tokenizer' err || fail "$try: $(cat err)"
+done
 
 # Classes are those of config.json, not of what mixt writes itself: other names, and the other way round.
 cp -r hf turned && sed -i 's/"0": "bad"/"0": "fine"/; s/"1": "good"/"1": "poor"/' turned/config.json

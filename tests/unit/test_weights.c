@@ -511,6 +511,31 @@ static void globs(void **state)
         assert_int_equal(mixt__globs_parse(&g, bad[i], true, "x"), MIXT_ERROR_CONFIG);
 }
 
+static void layer_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *name;
+        int64_t layer;
+    } names[] = {
+        {"gpt2", "transformer.h.11.ln_1.weight", 11},
+        {"gpt2", "h.3.attn.c_attn.bias", 3}, // without the prefix that a file may leave away
+        {"gpt2", "h.3.adapter.weight", 3},
+        {"gpt2", "transformer.wte.weight", -1},
+        {"gpt2", "transformer.h.x.ln_1.weight", -1},
+        {"gpt2", "h.99999999999999999999.ln_1.weight", -1},
+        {"llama", "model.layers.2.mlp.up_proj.weight", 2},
+        {"llama", "layers.0.mlp.up_proj.weight", 0},
+        {"bert", "bert.encoder.layer.7.output.dense.bias", 7},
+        {"resnet", "layer1.0.conv1.weight", -1},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_int_equal(mixt__names_layer(mixt__names_find(names[i].family), names[i].name), names[i].layer);
+    assert_string_equal(mixt__names_layers_key(mixt__names_find("gpt2")), "n_layer");
+    assert_string_equal(mixt__names_layers_key(mixt__names_find("llama")), "num_hidden_layers");
+    assert_string_equal(mixt__names_layers_key(mixt__names_find("resnet")), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +546,7 @@ int main(void)
         cmocka_unit_test(truncated_files),   cmocka_unit_test(untied_heads),
         cmocka_unit_test(configs),           cmocka_unit_test(positions),
         cmocka_unit_test(torchvision),       cmocka_unit_test(globs),
+        cmocka_unit_test(layer_numbers),
     };
     temp_folder_make();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

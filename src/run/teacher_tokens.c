@@ -1,0 +1,136 @@
+/* Tokens of a teacher and of its student, compared by their texts: two vocabularies of one size are as different as any
+ * others, and a teacher that reads other words teaches noise.
+ */
+#include "run/teacher_tokens.h"
+
+#include "base/status.h"
+#include "data/facts.h"
+#include "data/tokenizer.h"
+#include "data/windows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { QUOTED = 128 };
+
+static const char *text(const mixt_config *config, mixt__config_key key)
+{
+    return mixt__config_string(config, key);
+}
+
+/* ---- open ---- */
+
+/** The tokenizer that a configuration names; none for data that is no text, and for token files unless it is named. */
+static mixt_status open_named(const mixt_config *config, const char *kind, mixt_tokenizer **tokenizer)
+{
+    const char *vocab = text(config, MIXT_KEY_DATA_VOCAB);
+    bool reads = !strcmp(kind, "text") || !strcmp(kind, "labelled"), numbers = !strcmp(kind, "tokens");
+    if (!reads && !(numbers && *vocab))
+        return MIXT_OK;
+    return mixt_tokenizer_open(text(config, MIXT_KEY_DATA_TOKENIZER), vocab, tokenizer);
+}
+
+mixt_status mixt__teacher_tokens_open(mixt__teacher_tokens *t, const char *path, const mixt_config *config,
+                                      const char *kind)
+{
+    t->path = path;
+    if (snprintf(t->vocab, sizeof t->vocab, "%s", text(config, MIXT_KEY_DATA_VOCAB)) >= (int)sizeof t->vocab)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path of its vocabulary is too long", path);
+    return open_named(config, kind, &t->theirs);
+}
+
+mixt_status mixt__teacher_tokens_of(mixt__teacher_tokens *t, const mixt__experiment *e)
+{
+    const mixt_data *data = e->facts;
+    if (data->tokenizer) {
+        t->mine = mixt__tokenizer_hold(data->tokenizer);
+        return MIXT_OK;
+    }
+    if (!strcmp(data->info.kind, "tokens") && !mixt__data_is_facts(data)) {
+        t->file = data->info.path;
+        t->fingerprint = mixt__windows_tokenizer(data);
+    }
+    return open_named(e->config, data->info.kind, &t->mine);
+}
+
+void mixt__teacher_tokens_close(mixt__teacher_tokens *t)
+{
+    mixt__tokenizer_drop(t->theirs);
+    mixt__tokenizer_drop(t->mine);
+    *t = (mixt__teacher_tokens){0};
+}
+
+/* ---- compare ---- */
+
+/** How a text is read as the teacher reads it. */
+static const char *advice(const mixt__teacher_tokens *t, char room[sizeof t->vocab + 64])
+{
+    *room = '\0';
+    if (t->theirs && *t->vocab && !t->file)
+        snprintf(room, sizeof t->vocab + 64, ": data.vocab=%s reads it as the teacher does", t->vocab);
+    return room;
+}
+
+static void print_count(char *room, size_t size, int64_t count, const mixt_tokenizer *tokenizer)
+{
+    if (tokenizer)
+        snprintf(room, size, "%lld (%s)", (long long)count, tokenizer->kind->name);
+    else
+        snprintf(room, size, "%lld", (long long)count);
+}
+
+mixt_status mixt__teacher_tokens_count(const mixt__teacher_tokens *t, int64_t mine, int64_t theirs)
+{
+    char a[64], b[64], todo[sizeof t->vocab + 64];
+    if (mine == theirs)
+        return MIXT_OK;
+    bool both = t->mine && t->theirs;
+    print_count(a, sizeof a, theirs, both ? t->theirs : NULL);
+    print_count(b, sizeof b, mine, both ? t->mine : NULL);
+    return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: other tokens: the teacher's %s, the data's %s%s", t->path,
+                      a, b, advice(t, todo));
+}
+
+/** The text of a token; bytes have no vocabulary. @param byte room for one of them */
+static mixt__span text_of(const mixt_tokenizer *t, int64_t id, unsigned char *byte)
+{
+    *byte = (unsigned char)id;
+    return t->vocabulary.count ? mixt__vocabulary_at(&t->vocabulary, id) : (mixt__span){byte, 1};
+}
+
+/** For people: what does not print as its code, what is long without its end. */
+static const char *quote(mixt__span token, char room[QUOTED])
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < token.size && used + 8 < QUOTED; i++) {
+        unsigned char c = token.bytes[i];
+        used += (size_t)snprintf(room + used, QUOTED - used, c >= ' ' && c < 0x7f ? "%c" : "\\x%02x", c);
+        if (used + 8 >= QUOTED && i + 1 < token.size)
+            snprintf(room + used, QUOTED - used, "...");
+    }
+    if (!token.size)
+        *room = '\0';
+    return room;
+}
+
+mixt_status mixt__teacher_tokens_check(const mixt__teacher_tokens *t)
+{
+    char todo[sizeof t->vocab + 64], a[QUOTED], b[QUOTED];
+    unsigned char byte[2];
+    if (t->theirs && !t->mine && t->fingerprint && t->fingerprint != t->theirs->fingerprint)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "distill.teacher=%s: other tokens: %s was made with another tokenizer than the teacher's: "
+                          "data.vocab=FOLDER, with the vocabulary that it was made with, lets their tokens be compared",
+                          t->path, t->file);
+    int64_t count = t->mine && t->theirs ? t->mine->size : 0;
+    if (count && t->theirs->size < count)
+        count = t->theirs->size;
+    for (int64_t i = 0; i < count; i++) {
+        mixt__span mine = text_of(t->mine, i, &byte[0]), theirs = text_of(t->theirs, i, &byte[1]);
+        if (mine.size != theirs.size || memcmp(mine.bytes, theirs.bytes, (size_t)mine.size))
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "distill.teacher=%s: other tokens: token %lld is '%s' to the teacher, '%s' in the data%s",
+                              t->path, (long long)i, quote(theirs, a), quote(mine, b), advice(t, todo));
+    }
+    return MIXT_OK;
+}
