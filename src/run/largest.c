@@ -203,12 +203,12 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
 static mixt_status smallest(const mixt_config *config, const mixt_run_options *options, mixt_config **copy)
 {
     char setting[64];
-    int64_t asked = mixt__config_int(config, MIXT_KEY_DIST_RANKS), ranks = asked ? asked : 1;
+    MIXT_TRY(mixt_config_copy(config, copy));
+    int64_t asked = mixt__config_int(*copy, MIXT_KEY_DIST_RANKS), ranks = asked ? asked : 1;
     if (options && options->plan_ranks)
         ranks = options->plan_ranks;
-    MIXT_TRY(mixt_config_copy(config, copy));
     snprintf(setting, sizeof setting, "train.batch=%lld",
-             (long long)(ranks * mixt__config_int(config, MIXT_KEY_TRAIN_SPLIT)));
+             (long long)(ranks * mixt__config_int(*copy, MIXT_KEY_TRAIN_SPLIT)));
     mixt_status status = mixt_config_set(*copy, setting, "largest batch");
     if (status == MIXT_OK)
         status = mixt_config_set(*copy, "train.memory=0", "largest batch");
