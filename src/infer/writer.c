@@ -29,6 +29,7 @@ void mixt__writer_close(mixt__writer *w)
     if (w->spare)
         w->o.backend->free(w->spare);
     mixt__free(w->caches);
+    mixt__free(w->cache_bytes);
     mixt__free(w->input);
     *w = (mixt__writer){0};
 }
@@ -71,25 +72,37 @@ static mixt_status make(const mixt__writer *w, const mixt__model *model, const m
     return mixt__forward_bind(*forward, w->o.params);
 }
 
+/** Memory of at least so many bytes in place of a smaller one, whose content is not needed. */
+static mixt_status grow(const mixt__writer *w, size_t bytes, void **memory, size_t *have)
+{
+    if (bytes <= *have)
+        return MIXT_OK;
+    if (*memory)
+        w->o.backend->free(*memory);
+    *memory = w->o.backend->alloc(bytes);
+    *have = *memory ? bytes : 0;
+    return *memory ? MIXT_OK
+                   : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the keys and values of %lld beams",
+                                w->o.backend->name, (long long)(w->o.texts * w->o.beams));
+}
+
+/** Plans have as many caches as each other, of different sizes. */
 static mixt_status take_caches(mixt__writer *w, const mixt__forward *write)
 {
-    if (w->caches)
-        return MIXT_OK;
-    int64_t rows = w->o.texts * w->o.beams;
-    while (mixt__forward_cache_bytes(write, w->cache_count) >= 0)
-        w->cache_count++;
-    w->caches = mixt__alloc((size_t)(w->cache_count + 1) * sizeof *w->caches);
-    mixt_status status = w->caches ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for caches");
-    for (int64_t i = 0; i < w->cache_count && status == MIXT_OK; i++) {
-        size_t bytes = (size_t)mixt__forward_cache_bytes(write, i), row = bytes / (size_t)rows;
-        w->caches[i] = w->o.backend->alloc(bytes);
-        w->row_bytes = row > w->row_bytes ? row : w->row_bytes;
-        if (!w->caches[i])
-            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the keys and values of %lld beams",
-                                w->o.backend->name, (long long)rows);
+    if (!w->caches) {
+        while (mixt__forward_cache_bytes(write, w->cache_count) >= 0)
+            w->cache_count++;
+        w->caches = mixt__alloc((size_t)(w->cache_count + 1) * sizeof *w->caches);
+        w->cache_bytes = mixt__alloc((size_t)(w->cache_count + 1) * sizeof *w->cache_bytes);
     }
-    w->spare = status == MIXT_OK ? w->o.backend->alloc(w->row_bytes) : NULL;
-    return status != MIXT_OK || w->spare ? status : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a cache");
+    if (!w->caches || !w->cache_bytes)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for caches");
+    for (int64_t i = 0; i < w->cache_count; i++) {
+        size_t bytes = (size_t)mixt__forward_cache_bytes(write, i);
+        MIXT_TRY(grow(w, bytes, &w->caches[i], &w->cache_bytes[i]));
+        MIXT_TRY(grow(w, bytes / (size_t)(w->o.texts * w->o.beams), &w->spare, &w->spare_bytes));
+    }
+    return MIXT_OK;
 }
 
 static mixt_status make_plan(mixt__writer *w, int64_t source, mixt__writer_plan *plan)
@@ -98,7 +111,7 @@ static mixt_status make_plan(mixt__writer *w, int64_t source, mixt__writer_plan 
     MIXT_TRY(make(w, &w->o.read, &(mixt__forward_shape){.spec = &spec}, &plan->read));
     size_t reads = mixt__spec_input_bytes(&spec);
     spec = write_spec(w, source, mixt__forward_output_shape(plan->read));
-    mixt__forward_shape shape = {.spec = &spec, .given = 1, .cache_rows = w->o.context};
+    mixt__forward_shape shape = {.spec = &spec, .given = 1, .cache_rows = plan->context};
     MIXT_TRY(make(w, &w->o.write, &shape, &plan->write));
     mixt__forward_give(plan->write, "memory", mixt__forward_result(plan->read));
     w->row = mixt__forward_output_shape(plan->write)->dims[2];
@@ -111,7 +124,7 @@ static mixt_status make_plan(mixt__writer *w, int64_t source, mixt__writer_plan 
     return w->input ? take_caches(w, plan->write) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for sentences");
 }
 
-static mixt_status find_plan(mixt__writer *w, int64_t source)
+static mixt_status find_plan(mixt__writer *w, int64_t source, int64_t context)
 {
     for (int i = 0; i < w->plan_count; i++)
         if (w->plans[i].source == source) {
@@ -121,17 +134,18 @@ static mixt_status find_plan(mixt__writer *w, int64_t source)
     if (w->plan_count == MIXT_WRITER_PLANS)
         free_plans(w);
     w->plan = &w->plans[w->plan_count++];
-    *w->plan = (mixt__writer_plan){.source = source};
+    *w->plan = (mixt__writer_plan){.source = source, .context = context};
     return make_plan(w, source, w->plan);
 }
 
 /* ---- reading, writing ---- */
 
-mixt_status mixt__writer_read(mixt__writer *w, int64_t source, const int32_t *tokens, const int32_t *lengths)
+mixt_status mixt__writer_read(mixt__writer *w, int64_t source, const int32_t *tokens, const int32_t *lengths,
+                              int64_t context)
 {
     mixt__block block = {0};
     size_t texts = (size_t)w->o.texts, size = sizeof *tokens;
-    MIXT_TRY(find_plan(w, source));
+    MIXT_TRY(find_plan(w, source, context));
     memset(w->input, 0, w->input_room);
     memcpy(w->input + mixt__block_add(&block, texts * (size_t)source * size), tokens, texts * (size_t)source * size);
     memcpy(w->input + mixt__block_add(&block, texts * size), lengths, texts * size);
@@ -205,7 +219,7 @@ mixt_status mixt__writer_move(mixt__writer *w, const int32_t *from, int64_t plac
             for (int m = 0; m < count; m++) {
                 char *to = moves[m].to == SPARE ? w->spare : rows + (size_t)moves[m].to * row;
                 const char *source = moves[m].from == SPARE ? w->spare : rows + (size_t)moves[m].from * row;
-                MIXT_TRY(w->o.backend->copy(to, source, row / (size_t)w->o.context * (size_t)places));
+                MIXT_TRY(w->o.backend->copy(to, source, row / (size_t)w->plan->context * (size_t)places));
             }
         }
     }

@@ -16,13 +16,13 @@ typedef struct mixt__writer_options {
     mixt__model write; // "previous" (B · beams, 1), "source.length", "source", "memory" as read made it → (…, 1, row)
     mixt__policy policy; // borrowed rules
     const mixt__backend *backend;
-    const mixt__params *params;    // borrowed
-    int64_t texts, beams, context; // context: tokens of a text at most
+    const mixt__params *params; // borrowed
+    int64_t texts, beams;
 } mixt__writer_options;
 
 /** Both plans, for sentences of one length. */
 typedef struct mixt__writer_plan {
-    int64_t source;
+    int64_t source, context;
     mixt__forward *read, *write;
 } mixt__writer_plan;
 
@@ -30,10 +30,11 @@ typedef struct mixt__writer {
     mixt__writer_options o;
     mixt__writer_plan plans[MIXT_WRITER_PLANS], *plan; // plan: that of the sentences that were read
     int plan_count;
-    void **caches; // (B · beams, context, any) each
+    void **caches; // (B · beams, context, any) each, as the plan has it
+    size_t *cache_bytes;
     int64_t cache_count;
-    size_t row_bytes; // of a place in the caches, the largest
-    void *spare;      // one row of a cache, while beams change places
+    void *spare; // one row of a cache, while beams change places
+    size_t spare_bytes;
     char *input;
     size_t input_room;
     int64_t row; // logits of a token
@@ -43,8 +44,12 @@ typedef struct mixt__writer {
 void mixt__writer_open(mixt__writer *w, const mixt__writer_options *options);
 void mixt__writer_close(mixt__writer *w);
 
-/** Reads sentences; texts begin anew. @param tokens (texts, source) @param lengths (texts), each from 1 to `source` */
-mixt_status mixt__writer_read(mixt__writer *w, int64_t source, const int32_t *tokens, const int32_t *lengths);
+/** Reads sentences; texts begin anew.
+ *  @param tokens (texts, source)
+ *  @param lengths (texts), each from 1 to `source`
+ *  @param context tokens of a text at most, the same each time for a `source` */
+mixt_status mixt__writer_read(mixt__writer *w, int64_t source, const int32_t *tokens, const int32_t *lengths,
+                              int64_t context);
 /** The logits of what comes behind `newest`, (texts · beams), which is at `place`. @param logits (texts · beams,
  * w->row) of the host */
 mixt_status mixt__writer_next(mixt__writer *w, const int32_t *newest, int64_t place, float *logits);

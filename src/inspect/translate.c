@@ -95,8 +95,7 @@ static mixt_status take_room(job *j, int64_t count)
                                    .backend = t->backend,
                                    .params = t->params,
                                    .texts = batch,
-                                   .beams = j->o.beams,
-                                   .context = j->places};
+                                   .beams = j->o.beams};
     writer.read.fn = mixt__model_seq2seq_read;
     mixt__writer_open(&j->writer, &writer);
     MIXT_TRY(mixt__beams_new(&beams, &j->beams));
@@ -128,6 +127,12 @@ static int64_t round_up(const job *j, int64_t length)
     return rounded < j->places ? rounded : j->places;
 }
 
+/** Tokens that a translation of so many may have. */
+static int64_t longest_of(int64_t source)
+{
+    return 2 * source + SHORTEST;
+}
+
 static mixt_status read_batch(job *j, const sentence *batch, int64_t count)
 {
     int64_t most = 1;
@@ -140,14 +145,15 @@ static mixt_status read_batch(job *j, const sentence *batch, int64_t count)
         if (i < count)
             memcpy(j->tokens + i * source, batch[i].tokens, (size_t)batch[i].length * sizeof *j->tokens);
     }
-    return mixt__writer_read(&j->writer, source, j->tokens, j->lengths);
+    int64_t context = longest_of(source);
+    return mixt__writer_read(&j->writer, source, j->tokens, j->lengths, context < j->places ? context : j->places);
 }
 
 static mixt_status translate_batch(job *j, const sentence *batch, int64_t count)
 {
     int64_t longest[BATCH_MAX] = {0};
     for (int64_t i = 0; i < count; i++)
-        longest[i] = 2 * batch[i].length + SHORTEST;
+        longest[i] = longest_of(batch[i].length);
     MIXT_TRY(read_batch(j, batch, count));
     mixt__beams_start(j->beams, longest);
     while (!mixt__beams_done(j->beams)) {

@@ -59,7 +59,7 @@ static void open_whole(fixture *f, int64_t source)
 
 static void start(fixture *f, mixt_dtype format, int64_t source, int seed)
 {
-    *f = (fixture){.o = {.backend = &mixt__backend_cpu, .texts = TEXTS, .beams = BEAMS, .context = CONTEXT}};
+    *f = (fixture){.o = {.backend = &mixt__backend_cpu, .texts = TEXTS, .beams = BEAMS}};
     f->o.write = (mixt__model){.fn = mixt__model_seq2seq,
                                .loss = MIXT_LOSS_CROSS_ENTROPY,
                                .user = (void *)(uintptr_t)&sizes,
@@ -111,7 +111,7 @@ static void write_and_compare(mixt_dtype format, int64_t source, int seed, doubl
     double largest = 0;
     start(&f, format, source, seed);
     mixt__writer_open(&w, &f.o);
-    check(mixt__writer_read(&w, source, f.source, f.lengths));
+    check(mixt__writer_read(&w, source, f.source, f.lengths, CONTEXT));
     for (int64_t place = 0; place < STEPS; place++) {
         for (int r = 0; r < ROWS; r++)
             newest[r] = f.written[r][place];
