@@ -1,9 +1,12 @@
 #!/bin/bash
 # Efficiency of ranks on one machine: 4 ranks of 4 cores against 1 rank of 4 cores, at the same batch a rank, beside
 # PyTorch's DistributedDataParallel over gloo. GPT 6 x 384 and ResNet-18 in FP32; rates are medians over updates.
+# Messages are copied once, as Open MPI does it by itself where processes may read each other's memory (SINGLE_COPY=none:
+# twice); CORES=1 RANKS=2 for a machine of two cores.
 # Usage: ranks.sh MIXT [TORCH_PEER.py [TEXT]]. Needs 16 cores, mpirun, libmixt_mpi.so beside MIXT, python3; for the
 # peers torch (the GPT) and torchvision (ResNet-18). About 2 minutes.
 . "$(dirname "$0")/../support/script.sh"
+SINGLE_COPY=${SINGLE_COPY:-cma}
 . "$(dirname "$0")/../support/ranks.sh"
 peer=$(realpath "${2:-../shared/peers/torch_peer.py}")
 [ -z "${3:-}" ] || text=$(realpath "$3")
