@@ -3,8 +3,6 @@
 
 #include "train/sharded.h"
 
-#include <string.h>
-
 bool mixt__lamb_shared(const mixt__trainer *t)
 {
     return t->ranks.zero && t->settings.optimizer.kind == MIXT_OPTIMIZER_LAMB;
@@ -30,29 +28,14 @@ static mixt_status update_weights(void *user, const mixt__update *own, int64_t g
     return t->backend->lamb_weights(own, r->lamb_ratios + t->params->segment_count + r->own_first[group]);
 }
 
-/** Brings chunks into the order of the flat arenas. */
-typedef struct ordering {
-    const double *chunks;
-    double *ordered;
-} ordering;
-
-static void put_next(void *user, int64_t segment, int64_t chunk)
-{
-    ordering *o = user;
-    (void)segment;
-    memcpy(o->ordered, o->chunks + 2 * chunk, 2 * sizeof *o->ordered);
-    o->ordered += 2;
-}
-
 /** From the sums of all ranks: those of all segments, then those of the own parts. */
 static void make_ratios(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    const double *ordered = r->lamb_sums + 2 * r->owners.chunks;
+    double *ordered = r->lamb_sums + 2 * r->owners.chunks;
     float *own = r->lamb_ratios + p->segment_count;
-    ordering o = {r->lamb_sums, r->lamb_sums + 2 * r->owners.chunks};
-    mixt__sharded_walk(t, put_next, &o);
+    mixt__sharded_order(t, r->lamb_sums, 2 * sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
         int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
         r->lamb_ratios[s] = t->backend->lamb_ratio(ordered, count);

@@ -366,34 +366,22 @@ static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
     return t->backend->host_memory ? t->backend->gradient_stats(&own) : mixt__apart_measure(t, &own);
 }
 
-void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user)
+void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void *ordered)
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     int64_t *next = r->cuts; // by rank: its next chunk
+    char *to = ordered;
     memcpy(next, r->rank_chunks, (size_t)r->owners.ranks * sizeof *next);
     for (int64_t g = 0; g < r->owners.groups; g++) {
         int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
         for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
-            for (int64_t at = 0; at < p->segments[s].count; at += r->owners.chunk) {
+            for (int64_t at = 0; at < p->segments[s].count; at += r->owners.chunk, to += size) {
                 while (p->segments[s].offset + at >= end)
                     end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
-                fn(user, s, next[rank]++);
+                memcpy(to, (const char *)chunks + (size_t)next[rank]++ * size, size);
             }
     }
-}
-
-/** Brings chunks into the order of the flat arenas. */
-typedef struct ordering {
-    const mixt__segment_stats *chunks;
-    mixt__segment_stats *ordered;
-} ordering;
-
-static void put_next(void *user, int64_t segment, int64_t chunk)
-{
-    ordering *o = user;
-    (void)segment;
-    *o->ordered++ = o->chunks[chunk];
 }
 
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
@@ -402,10 +390,9 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
     const mixt__params *p = t->params;
     MIXT_TRY(measure_own(t, update));
     MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
-    const mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
+    mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
     mixt__segment_stats *stats = t->backend->host_memory ? update->stats : r->segment_stats;
-    ordering o = {r->chunk_stats, r->chunk_stats + r->owners.chunks};
-    mixt__sharded_walk(t, put_next, &o);
+    mixt__sharded_order(t, r->chunk_stats, sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
         int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
         t->backend->join_stats(ordered, count, &stats[s]);

@@ -42,9 +42,10 @@ void mixt__sharded_node(void *user, int64_t node);
 /** Behind the last pass: waits for all sums and fetches. */
 mixt_status mixt__sharded_finish(mixt__trainer *t);
 
-/** Calls fn for each chunk of all segments, in their order. @param chunk its place among what ranks gather of theirs */
-typedef void mixt__sharded_chunk_fn(void *user, int64_t segment, int64_t chunk);
-void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user);
+/** Brings what ranks have gathered of their chunks into the order of the flat arenas.
+ *  @param chunks (owners.chunks) elements of `size` bytes, by rank
+ *  @param ordered as many */
+void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void *ordered);
 /** Calls fn with an update of this rank's part of each group that it has a part of; of the first in any case, which
  *  settles statistics. Beside a device with memory of its own each has its own workspace. */
 typedef mixt_status mixt__sharded_group_fn(void *user, const mixt__update *own, int64_t group);
