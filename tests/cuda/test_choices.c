@@ -12,6 +12,7 @@
 #include "backend/cuda/core/cuda.h"
 
 #include <glob.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -131,6 +132,69 @@ static void damaged_lines(void **state)
     }
 }
 
+/* ---- the same key at once ---- */
+
+static pthread_barrier_t *line; // in memory that processes share
+static int64_t *outcomes;
+
+static bool put_one(int number)
+{
+    int64_t value[3] = {number, -number, 7}, kept[3] = {0};
+    has_not(0); // reads the file, which has no such key yet
+    pthread_barrier_wait(line);
+    bool first = mixt__cuda_choice_put("contested", value, sizeof value);
+    outcomes[number] = value[0];
+    return first == (value[0] == number) && mixt__cuda_choice_get("contested", kept, sizeof kept) &&
+           !memcmp(kept, value, sizeof kept);
+}
+
+static bool is_contested(int number)
+{
+    int64_t value[3] = {0};
+    return mixt__cuda_choice_get("contested", value, sizeof value) && value[0] == number;
+}
+
+/** The first to tell decides for all who time it then, and for those who come later. */
+static void one_of_many(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 8 };
+    void *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_t attributes;
+    assert_true(shared != MAP_FAILED);
+    line = shared;
+    outcomes = (int64_t *)((char *)shared + 1024);
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(line, &attributes, PROCESSES);
+    for (int i = 0; i < PROCESSES; i++)
+        if (!fork())
+            _exit(put_one(i) ? 0 : 1);
+    for (int i = 0, status; i < PROCESSES; i++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    for (int i = 1; i < PROCESSES; i++)
+        assert_int_equal(outcomes[i], outcomes[0]);
+    assert_true(in_child(is_contested, (int)outcomes[0]));
+    munmap(shared, 4096);
+}
+
+/** One that is there and does not serve (of another library, say) gives way. */
+static bool replaces(int number)
+{
+    int64_t value[3] = {0}, better[3] = {number, -number, 7};
+    return mixt__cuda_choice_get("contested", value, sizeof value) &&
+           mixt__cuda_choice_put("contested", better, sizeof better) && is_contested(number);
+}
+
+static void refused_ones(void **state)
+{
+    (void)state;
+    assert_true(in_child(replaces, 1000));
+    assert_true(in_child(is_contested, 1000));
+}
+
 static bool keeps_for_itself(int number)
 {
     return put_ten(number) && has(10 * number);
@@ -169,15 +233,38 @@ static bool prints(int first)
            mixt__cuda_choices_print(carried->text, sizeof carried->text) == carried->bytes;
 }
 
-/** Takes over what another process chose, against what it has itself. */
-static bool adopts(int number)
+static bool puts_other(int number)
 {
     int64_t other[3] = {-1, -1, -1};
     char key[32];
     text_key(key, sizeof key, number);
-    mixt__cuda_choice_put(key, other, sizeof other);
+    return mixt__cuda_choice_put(key, other, sizeof other);
+}
+
+/** Takes over what another process chose, against what it has itself. */
+static bool adopts(int number)
+{
+    puts_other(number);
     mixt__cuda_choices_adopt(carried->text, carried->bytes);
     return has(number) && has(number + 1) && has_not(number + 100);
+}
+
+/** Takes over what another process chose, and tells a choice of its own. */
+static bool goes_on(int number)
+{
+    int64_t value[3] = {number, -number, 7};
+    char key[32];
+    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    text_key(key, sizeof key, number);
+    return has(300) && mixt__cuda_choice_put(key, value, sizeof value);
+}
+
+static bool has_other(int number)
+{
+    int64_t value[3];
+    char key[32];
+    text_key(key, sizeof key, number);
+    return mixt__cuda_choice_get(key, value, sizeof value) && value[0] == -1;
 }
 
 static bool adopts_nothing(int number)
@@ -196,6 +283,13 @@ static void carried_over(void **state)
     assert_true(in_child(prints, 30));
     assert_true(in_child(has_not, 305));
     assert_true(in_child(adopts, 305));
+    setenv("MIXT_CACHE", temp_path("cache/deep"), 1); // a run that goes on leaves the choices of others as they are
+    assert_true(in_child(puts_other, 300));
+    assert_true(in_child(goes_on, 400));
+    assert_true(in_child(has, 400));
+    assert_true(in_child(has_other, 300));
+    assert_true(in_child(has_not, 301));
+    setenv("MIXT_CACHE", "/dev/null/none", 1);
     carried->text[3] ^= 1; // inside the GPU's name
     assert_true(in_child(adopts_nothing, 306));
     munmap(carried, sizeof *carried);
@@ -204,7 +298,8 @@ static void carried_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(many_processes), cmocka_unit_test(damaged_lines),
-                                       cmocka_unit_test(no_folder), cmocka_unit_test(carried_over)};
+                                       cmocka_unit_test(one_of_many),    cmocka_unit_test(refused_ones),
+                                       cmocka_unit_test(no_folder),      cmocka_unit_test(carried_over)};
     temp_folder_make();
     setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,17 @@ for model in resnet gpt lstm; do
     [ "$(number total <plan)" = "$(number memory_allocated <$model-keep.json)" ] || fail "$model, keep: another amount is allocated than planned"
 done
 
+# Runs that start at once without a choice of algorithms between them take the same ones: the first to have timed one decides. Then
+# one alone.
+for run in 1 2 3 4; do
+    MIXT_CACHE=$work/fresh train once-$run $gpt net.width=192 net.heads=6 precision=fp32 device=cuda &
+done
+wait
+MIXT_CACHE=$work/fresh train once-5 $gpt net.width=192 net.heads=6 precision=fp32 device=cuda
+for run in 2 3 4 5; do
+    same_bits once-1 once-$run || fail "of runs that start at once, number $run has other bits"
+done
+
 # What a GPU run says and leaves.
 "$mixt" bench mlp --precision bf16 --device cuda --profile >text 2>err || { fail "bench --profile: status $?"; cat err; }
 grep -q 'of matrix FLOPs on Tensor Cores' text || fail "the profile does not speak of Tensor Cores"

@@ -1,9 +1,10 @@
 /* Choices that were timed, kept in one text file for this GPU and these libraries' versions.
  *
  * A line is `key bytes-in-hex checksum`; a line that does not parse or whose checksum is wrong is as good as absent.
- * The whole file is read at first use and rewritten at each new choice: under a lock beside it, what other processes
- * added meanwhile is read first, then a new file takes the old one's name, so that a reader sees either whole.
- * Without a folder to write to, choices live as long as the process.
+ * The file is read at first use, and gains a line with each new choice: under a lock beside it a new file takes the old
+ * one's name, so that a reader sees either whole. Of processes that time the same at once the first to tell decides for
+ * all, else a later run would have other bits than one of them; what a checkpoint brought stays out of the file for the
+ * same reason. Without a folder to write to, choices live as long as the process.
  */
 #include "backend/cuda/core/cuda.h"
 
@@ -151,47 +152,76 @@ static void find_path(void)
     snprintf(table.path, sizeof table.path, "%s/choices-%s.txt", folder, name);
 }
 
-static void read_file(void)
+/** Takes over what the file says. @return whether it has this key (may be NULL), and its entry */
+static bool read_file(const char *key, entry *told)
 {
     char line[LINE_LIMIT];
+    bool found = false;
     entry e;
     FILE *file = table.path[0] ? fopen(table.path, "r") : NULL;
     if (!file)
-        return;
+        return false;
     while (fgets(line, sizeof line, file))
-        if (parse(line, &e))
+        if (parse(line, &e)) {
             keep(&e);
+            if (key && !strcmp(e.key, key)) {
+                *told = e;
+                found = true;
+            }
+        }
     fclose(file);
+    return found;
 }
 
-static void write_file(void)
+/** The file's lines but for one of the same key, then this one. */
+static bool copy_file(FILE *to, const entry *added)
+{
+    char line[LINE_LIMIT];
+    entry e;
+    bool good = true;
+    FILE *from = fopen(table.path, "r");
+    while (from && fgets(line, sizeof line, from))
+        if (parse(line, &e) && strcmp(e.key, added->key))
+            good = print(to, &e) && good;
+    if (from)
+        fclose(from);
+    return print(to, added) && good;
+}
+
+static void write_file(const entry *added)
 {
     char partial[PATH_LIMIT + 32];
     snprintf(partial, sizeof partial, "%s.%ld", table.path, (long)getpid());
     FILE *file = fopen(partial, "w");
     if (!file)
         return;
-    bool good = true;
-    for (int64_t i = 0; i < table.count; i++)
-        good = print(file, &table.list[i]) && good;
+    bool good = copy_file(file, added);
     good = fclose(file) == 0 && good;
     if (!good || rename(partial, table.path))
         unlink(partial);
 }
 
-static void save(void)
+/** Puts it into the file, unless another process was first with a good one: then that is the entry. @param refused what
+ *  was there before, and did not serve; NULL: nothing */
+static bool tell(entry *e, const entry *refused)
 {
     char lock[PATH_LIMIT + 8];
+    entry other;
     if (!table.path[0])
-        return;
+        return true;
     snprintf(lock, sizeof lock, "%s.lock", table.path);
     int held = open(lock, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
     if (held >= 0 && flock(held, LOCK_EX)) // a file system without locks: another process's newest line may be lost
         (void)errno;
-    read_file();
-    write_file();
+    bool first = !read_file(e->key, &other) || other.bytes != e->bytes ||
+                 (refused && refused->bytes == e->bytes && !memcmp(other.value, refused->value, e->bytes));
+    if (first)
+        write_file(e);
+    else
+        memcpy(e->value, other.value, e->bytes);
     if (held >= 0)
         close(held);
+    return first;
 }
 
 static void load(void)
@@ -200,7 +230,7 @@ static void load(void)
         return;
     table.loaded = true;
     find_path();
-    read_file();
+    (void)read_file(NULL, NULL);
 }
 
 /* ---- what others call ---- */
@@ -219,18 +249,23 @@ bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes)
     return found;
 }
 
-void mixt__cuda_choice_put(const char *key, const void *choice, size_t bytes)
+bool mixt__cuda_choice_put(const char *key, void *choice, size_t bytes)
 {
-    entry e = {.bytes = bytes, .ours = true};
+    entry e = {.bytes = bytes, .ours = true}, before = {.bytes = 0};
     if (strlen(key) >= KEY_LIMIT || bytes > BYTES_LIMIT || !*key || strpbrk(key, " \t\r\n"))
-        return;
+        return true;
     memcpy(e.key, key, strlen(key));
     memcpy(e.value, choice, bytes);
     pthread_mutex_lock(&table.lock);
     load();
+    const entry *old = find(key);
+    if (old)
+        before = *old; // the table may move while the file is read
+    bool first = tell(&e, old ? &before : NULL);
+    memcpy(choice, e.value, bytes);
     keep(&e);
-    save();
     pthread_mutex_unlock(&table.lock);
+    return first;
 }
 
 size_t mixt__cuda_choices_print(char *text, size_t room)

@@ -73,7 +73,9 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument);
 
 /** The choice made earlier for this key, of exactly `bytes` bytes; false: none. */
 bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes);
-void mixt__cuda_choice_put(const char *key, const void *choice, size_t bytes);
+/** Keeps a choice where there is none, or one that did not serve. False: another process was first; `choice` is its
+ *  now, so that all runs on this machine are made of the same. */
+bool mixt__cuda_choice_put(const char *key, void *choice, size_t bytes);
 /** All choices as text, and back: see mixt__backend. */
 size_t mixt__cuda_choices_print(char *text, size_t room);
 void mixt__cuda_choices_adopt(const char *text, size_t bytes);

@@ -294,8 +294,6 @@ static bool settle(mixt__cudnn_search *s, mixt__cudnn_plan *p, const mixt__cudnn
     mixt__cudnn_built *best = best_of(s, p, wish);
     if (!best)
         return false;
-    if (!p->rough)
-        mixt__cuda_choice_put(p->key, &best->choice, sizeof best->choice);
     adopt(p, s, best);
     MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * p->seconds);
     return true;
@@ -328,22 +326,37 @@ static bool find_kept(const mixt__cudnn_plan *p, mixt__cudnn_choice *kept)
     return false;
 }
 
+/** Keeps the choice; where another process was first, its engine becomes the plan. */
+static void agree(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p, mixt__cudnn_search *s)
+{
+    mixt__cudnn_choice first = p->choice;
+    cudnnBackendDescriptor_t plan = p->plan, config = p->config;
+    if (mixt__cuda_choice_put(p->key, &first, sizeof first))
+        return;
+    mixt__cudnn_search_end(s);
+    if (recall(g, wish, p, &first, s)) {
+        mixt__cudnn_destroy(plan);
+        mixt__cudnn_destroy(config);
+    }
+}
+
 static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p,
                           mixt__cudnn_search *s)
 {
-    mixt__cudnn_choice kept;
+    mixt__cudnn_choice kept, known;
     if (!g->graph)
         MIXT_TRY(mixt__cudnn_finish(g, mixt__cudnn_handle()));
-    if (find_kept(p, &kept)) {
-        if (recall(g, wish, p, &kept, s)) {
-            p->rough = p->late != NULL;
-            if (!p->rough && !mixt__cuda_choice_get(p->key, &p->choice, sizeof p->choice))
-                mixt__cuda_choice_put(p->key, &kept, sizeof kept);
-            return MIXT_OK;
-        }
-        mixt__cudnn_search_end(s);
+    bool found = find_kept(p, &kept), recalled = found && recall(g, wish, p, &kept, s);
+    if (recalled) {
+        p->rough = p->late != NULL;
+    } else {
+        if (found)
+            mixt__cudnn_search_end(s);
+        MIXT_TRY(search(g, wish, p, s));
     }
-    return search(g, wish, p, s);
+    if (!p->rough && !(recalled && mixt__cuda_choice_get(p->key, &known, sizeof known)))
+        agree(g, wish, p, s);
+    return MIXT_OK;
 }
 
 /** The same, with what was built ahead. */

@@ -280,7 +280,8 @@ mixt_status mixt__cuda_lt_choose(const mixt__call *call, mixt__cuda_lt *lt)
     lt->algo_bytes = results[best < 0 ? 0 : best].workspaceSize;
     if (count > 1 && best >= 0) {
         choice kept = {.algo = lt->algo, .workspace_bytes = lt->algo_bytes};
-        mixt__cuda_choice_put(key, &kept, sizeof kept);
+        if (!mixt__cuda_choice_put(key, &kept, sizeof kept))
+            (void)recall(key, lt);
     }
     return MIXT_OK;
 }
