@@ -89,23 +89,12 @@ mixt_value mixt__model_speech(mixt_builder *b, mixt_value x)
     return s->transcribes && lengths && !mixt_builder_judged(b) ? blank_behind(b, mask, x) : x;
 }
 
-/** Every letter needs a frame of those that are `left`. */
-static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data, int64_t left)
+static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data)
 {
-    int target = mixt_data_array_find(data, "target");
-    int64_t longest = target >= 0 ? data->arrays[target].dims[0] : 0;
-    if (!s->transcribes)
+    if (!s->transcribes || s->classes == data->classes)
         return MIXT_OK;
-    if (s->classes != data->classes)
-        return mixt__fail(MIXT_ERROR_CONFIG, "classes %lld: letters are as many as in the texts, %lld with the blank",
-                          (long long)s->classes, (long long)data->classes);
-    if (left < longest)
-        return mixt__fail(MIXT_ERROR_SHAPE,
-                          "%lld of %lld frames are left, but the longest text has %lld letters: %s, or more "
-                          "frames (data.hop, data.seconds)",
-                          (long long)left, (long long)data->input_dims[0], (long long)longest,
-                          s->hidden_count ? "take channels instead of hidden" : "fewer channels");
-    return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "classes %lld: letters are as many as in the texts, %lld with the blank",
+                      (long long)s->classes, (long long)data->classes);
 }
 
 mixt_status mixt__speech_check(const mixt__model_sizes *s, const mixt_data_info *data)
@@ -117,11 +106,11 @@ mixt_status mixt__speech_check(const mixt__model_sizes *s, const mixt_data_info 
         return mixt__fail(MIXT_ERROR_SHAPE, "hidden layers look at %d frames at a time, but there are %lld", WINDOW,
                           (long long)frames);
     if (s->hidden_count)
-        return check_letters(s, data, (frames - WINDOW) / STEP + 1);
+        return check_letters(s, data);
     for (int64_t t = frames, f = bands; t >= 2 && f >= 2; t /= 2, f /= 2)
         fits++;
     if (s->channel_count <= fits)
-        return check_letters(s, data, frames >> s->channel_count);
+        return check_letters(s, data);
     return mixt__fail(MIXT_ERROR_SHAPE,
                       "%lld layers halve %lld frames of %lld features to nothing; at most %lld channels fit",
                       (long long)s->channel_count, (long long)frames, (long long)bands, (long long)fits);

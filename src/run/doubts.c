@@ -77,15 +77,18 @@ static void doubt_tokens(mixt_run *run)
 static void doubt_letters(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
-    int64_t window, stride, hasty;
+    int64_t window, stride;
+    mixt__hasty hasty;
     if (!e->sizes.transcribes)
         return;
     mixt__speech_window(&e->sizes, &window, &stride);
-    if (mixt__audio_hasty(e->train, window, stride, &hasty) == MIXT_OK && hasty)
+    if (mixt__audio_hasty(e->train, window, stride, &hasty) == MIXT_OK && hasty.count)
         mixt__run_note(run, true,
                        "warning: %lld of %lld recordings have more letters than the model has outputs for them, one "
-                       "every %lld frames, and are left out: a smaller data.hop, a longer data.tail, or fewer channels",
-                       (long long)hasty, (long long)mixt_data_describe(e->train)->samples, (long long)stride);
+                       "every %lld frames, and are left out; the first is %s, which needs %lld and has %lld: a smaller "
+                       "data.hop, a longer data.tail, or fewer channels",
+                       (long long)hasty.count, (long long)mixt_data_describe(e->train)->samples, (long long)stride,
+                       hasty.first, (long long)hasty.needed, (long long)hasty.outputs);
 }
 
 void mixt__doubts_tell(mixt_run *run)

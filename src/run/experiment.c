@@ -2,6 +2,7 @@
 #include "run/experiment.h"
 
 #include "base/c_locale.h"
+#include "data/audio.h"
 #include "data/buckets.h"
 #include "data/facts.h"
 #include "data/inputs_text.h"
@@ -427,6 +428,24 @@ static mixt_status join_ranks(mixt__experiment *e)
                                       &r->compress_after);
 }
 
+/** Letters need outputs: there is nothing to learn where no recording has enough of them. */
+static mixt_status check_letters(const mixt__experiment *e)
+{
+    int64_t window, stride;
+    mixt__hasty hasty;
+    if (!e->sizes.transcribes || !e->train)
+        return MIXT_OK;
+    mixt__speech_window(&e->sizes, &window, &stride);
+    MIXT_TRY(mixt__audio_hasty(e->train, window, stride, &hasty));
+    if (!hasty.count || hasty.count < mixt_data_describe(e->train)->samples)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE,
+                      "no recording has outputs enough for its letters: the first, %s, needs %lld and has %lld, one "
+                      "every %lld frames: %s, or more frames (a smaller data.hop, a longer data.tail)",
+                      hasty.first, (long long)hasty.needed, (long long)hasty.outputs, (long long)stride,
+                      e->sizes.hidden_count ? "take net.channels instead of net.hidden" : "fewer net.channels");
+}
+
 /** Model and trainer for samples that are known. */
 static mixt_status open_trainer(mixt__experiment *e)
 {
@@ -435,6 +454,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
+    MIXT_TRY(check_letters(e));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
         return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",

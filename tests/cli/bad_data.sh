@@ -187,7 +187,7 @@ texts for words drawn       | train spoken.yaml out=x data.path= data.labels=lin
 recording past a sample     | train spoken.yaml out=x data.seconds=0.05           | 1 | no_1.wav: lasts 0.12 seconds, but samples are 0.05 long
 texts for pictures' models  | train spoken.yaml out=x model=mlp net.channels=[]   | 1 | model mlp needs images or rows of numbers, the data has recordings and what is said in them
 texts of pictures           | train tiny.yaml out=x data.task=text                | 1 | targets are classes and cannot be read as text
-fewer frames than letters   | train spoken.yaml data.tail=-1 out=x net.channels=4,4,4          | 1 | 1 of 13 frames are left, but the longest text has 3 letters
+fewer frames than letters   | train spoken.yaml data.tail=-1 out=x net.channels=4,4,4          | 1 | no recording has outputs enough for its letters: the first, wav/no_1.wav, needs 2 and has 1, one every 8 frames
 hidden layers and channels  | train spoken.yaml out=x net.hidden=4                | 1 | has either hidden layers or channels
 smoothing of letters        | train spoken.yaml out=x train.label_smoothing=0.1   | 1 | train.label_smoothing is for classes, but the targets of wav are texts
 classes of letters          | train spoken.yaml out=x data.classes=5              | 1 | 'classes' means nothing where targets are texts

@@ -64,6 +64,15 @@ grep -q '"character_error_rate":0\.[0-4]' found || fail "tones are not learned: 
 "$mixt" eval tones-run --split train | grep -q 'character error rate [0-9.]*%, word error rate' || fail "eval says no rates"
 grep -q '"target": *"text"' tones-run/inputs.json || fail "inputs.json does not say that targets are texts"
 
+# One text that no recording could hold is told of by its name, and left out; where none has room there is nothing to learn.
+cp -r tones long
+sed -i "s/^3.wav\t.*/3.wav\t$(printf 'ab%.0s' $(seq 400))/" long/transcripts.tsv
+texts="data.task=auto data.hop=10 data.tail=-1 data.val_fraction=0 net.channels=8 net.layers=0 train.batch=2 train.steps=2 train.epochs=0"
+"$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long out=long-run 2>err || fail "one text without room: $(cat err)"
+grep -q 'warning: 1 of 4 recordings have more letters .* the first is long/3.wav, which needs 800 and has 25: ' err || fail "one text without room: $(cat err)"
+"$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long data.hop=250 out=never 2>err && fail "texts without room are trained on"
+grep -q 'no recording has outputs enough for its letters: the first, long/1.wav, needs 4 and has' err && [ ! -e never ] || fail "texts without room: $(cat err)"
+
 # Spoken digits: what is held out is what the glob says; a file is predicted as the set's sample is.
 if [ -d "$digits" ]; then
     "$mixt" train "$root/configs/speech.yaml" $small data.path="$digits" data.test_files='*_[0-4].wav' train.steps=4 out=digits -q || fail "train on spoken digits"
