@@ -202,7 +202,7 @@ static mixt_status open_numbers(mixt_data *data)
 static const mixt__data_kind numbers = {
     .name = "arrays",
     .what = "arrays of a program",
-    .uses = MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_numbers,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
@@ -312,6 +312,7 @@ static void close_tokens(mixt_data *data)
 static const mixt__data_kind tokens = {
     .name = "arrays",
     .what = "arrays of tokens of a program",
+    .uses = MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES, // as of numbers: one caller may have both
     .open = open_tokens,
     .sample = sample_tokens,
     .close = close_tokens,

@@ -525,7 +525,7 @@ static void close_audio(mixt_data *data)
 const mixt__data_kind mixt__data_audio = {
     .name = "audio",
     .what = "recordings of words",
-    .uses = MIXT_DATA_AUDIO | MIXT_DATA_LABELS,
+    .uses = MIXT_DATA_AUDIO | MIXT_DATA_LABELS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SAMPLES,
     .open = open_audio,
     .arrays = sample_audio,
     .length = length_audio,

@@ -191,7 +191,7 @@ static mixt_status open_cifar(mixt_data *data)
 const mixt__data_kind mixt__data_cifar = {
     .name = "cifar",
     .what = "folder of CIFAR-10 or CIFAR-100 in binary form",
-    .uses = MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_cifar,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -432,7 +432,8 @@ static mixt_status open_csv(mixt_data *data)
 const mixt__data_kind mixt__data_csv = {
     .name = "csv",
     .what = "file of numbers, one sample a line",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS,
+    .uses =
+        MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_csv,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

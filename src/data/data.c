@@ -193,7 +193,6 @@ static mixt_status check_audio(const mixt_data_options *o)
         {"window", o->window, 0, 1000},
         {"hop", o->hop, 0, 1000},
         {"seconds", o->seconds, 0, 3600},
-        {"tail", o->tail, -1, 60},
         {"shift", o->shift, 0, 3600},
         {"noise", o->noise, 0, 100},
         {"time_mask", (double)o->time_mask, 0, 1 << 20},
@@ -203,7 +202,22 @@ static mixt_status check_audio(const mixt_data_options *o)
         if (ranges[i].value != 0 && !(ranges[i].value >= ranges[i].low && ranges[i].value <= ranges[i].high))
             return mixt__fail(MIXT_ERROR_CONFIG, "data: %s %g, expected %g to %g", ranges[i].name, ranges[i].value,
                               ranges[i].low, ranges[i].high);
+    if (o->tail != -1 && !(o->tail >= 0 && o->tail <= 60))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: tail %g, expected 0 to 60, or -1 for none", o->tail);
     return MIXT_OK;
+}
+
+mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsigned group)
+{
+    char takers[256] = "";
+    size_t used = 0;
+    if (data->kind->uses & group)
+        return MIXT_OK;
+    for (int k = 0; k < KIND_COUNT; k++)
+        if (kinds[k]->uses & group)
+            used += (size_t)snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", kinds[k]->name);
+    return mixt__fail(MIXT_ERROR_CONFIG, "data: '%s' means nothing to %s (%s); leave it out, or use one of %s", name,
+                      data->kind->name, data->kind->what, takers);
 }
 
 /** An option that the kind would pass over is a mistake of somebody's. */
@@ -251,18 +265,13 @@ static mixt_status check_used(const mixt_data *data)
         {"counts", MIXT_DATA_RATINGS, o->counts},
         {"numbers", MIXT_DATA_RATINGS, o->user_numbers || o->item_numbers},
         {"times", MIXT_DATA_RATINGS, o->times},
+        {"normalise", MIXT_DATA_NUMBERS, o->normalise != MIXT_NORMALISE_STANDARD},
+        {"shape", MIXT_DATA_SHAPE, o->shape},
+        {"classes", MIXT_DATA_CLASSES, o->classes},
     };
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        char takers[128] = "";
-        size_t used = 0;
-        if (!options[i].set || data->kind->uses & options[i].group)
-            continue;
-        for (int k = 0; k < KIND_COUNT; k++)
-            if (kinds[k]->uses & options[i].group)
-                used += (size_t)snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", kinds[k]->name);
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: '%s' means nothing to %s (%s); leave it out, or use one of %s",
-                          options[i].name, data->kind->name, data->kind->what, takers);
-    }
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].set)
+            MIXT_TRY(mixt__data_check_use(data, options[i].name, options[i].group));
     return MIXT_OK;
 }
 
@@ -338,12 +347,25 @@ static mixt_status finish_open(mixt_data *data)
     return MIXT_OK;
 }
 
+/** No mistake to refuse: a run on samples that were drawn may be evaluated on a file. */
+static mixt_status doubt_samples(mixt_data *data)
+{
+    bool drawn = data->kind->drawn || (data->kind->draws && !*data->path);
+    if (!data->options.samples || (drawn && data->kind->uses & MIXT_DATA_SAMPLES))
+        return MIXT_OK;
+    return mixt__data_warn(data,
+                           "data: samples %lld is how many mixt draws where it draws them, and changes nothing here: "
+                           "'limit' takes the first so many",
+                           (long long)data->options.samples);
+}
+
 /** Opens a set whose options, kind and path are known. */
 static mixt_status open_kind(mixt_data *data)
 {
     MIXT_TRY(check_used(data));
     MIXT_TRY(data->kind->open(data));
-    return finish_open(data);
+    MIXT_TRY(finish_open(data));
+    return doubt_samples(data);
 }
 
 /** From here on what this thread takes is the set's; returns whose it was. */

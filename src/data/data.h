@@ -21,16 +21,21 @@ extern const char *const mixt__part_names[MIXT_PART_COUNT];
 
 /** Groups of options that not every kind has: setting one of another kind's is an error. */
 typedef enum mixt__data_uses {
-    MIXT_DATA_LABELS = 1 << 0,  // labels
-    MIXT_DATA_WORDS = 1 << 1,   // tokenizer, vocab, mask
-    MIXT_DATA_CELLS = 1 << 3,   // missing
-    MIXT_DATA_AUDIO = 1 << 4,   // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
-    MIXT_DATA_RATINGS = 1 << 7, // by_time, users, items, counts, user_numbers, item_numbers, times
-    MIXT_DATA_IMAGES = 1 << 2,  // crop, pad, flip, min_area, resize, means, stds
-    MIXT_DATA_FRAMES = 1 << 5,  // frames
-    MIXT_DATA_DRAWN = 1 << 6,   // draw_seed
-    MIXT_DATA_PAIRS = 1 << 8,   // source_name, target_name, vocab_size, tokenizer, vocab
-    MIXT_DATA_TEXTS = 1 << 9,   // text, vocab_size
+    MIXT_DATA_LABELS = 1 << 0,   // labels
+    MIXT_DATA_WORDS = 1 << 1,    // tokenizer, vocab, mask
+    MIXT_DATA_CELLS = 1 << 3,    // missing
+    MIXT_DATA_AUDIO = 1 << 4,    // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
+    MIXT_DATA_RATINGS = 1 << 7,  // by_time, users, items, counts, user_numbers, item_numbers, times
+    MIXT_DATA_IMAGES = 1 << 2,   // crop, pad, flip, min_area, resize, means, stds
+    MIXT_DATA_FRAMES = 1 << 5,   // frames
+    MIXT_DATA_DRAWN = 1 << 6,    // draw_seed
+    MIXT_DATA_PAIRS = 1 << 8,    // source_name, target_name, vocab_size, tokenizer, vocab
+    MIXT_DATA_TEXTS = 1 << 9,    // text, vocab_size
+    MIXT_DATA_NUMBERS = 1 << 10, // normalise
+    MIXT_DATA_SHAPE = 1 << 11,   // shape
+    MIXT_DATA_CLASSES = 1 << 12, // classes
+    MIXT_DATA_SAMPLES = 1 << 13, // samples, where none is read: elsewhere there is a warning
+    MIXT_DATA_SEQ = 1 << 14,     // seq: has a default, so that it takes a configuration to know whether it was set
 } mixt__data_uses;
 
 typedef struct mixt__data_kind {
@@ -347,6 +352,8 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
 
 // doubts.c
 
+/** Refuses an option that was set and is of a group that the set's kind does not have. */
+mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsigned group);
 /** Adds a line to info.warnings: something that may not be meant. */
 mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */

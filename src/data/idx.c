@@ -328,7 +328,7 @@ static mixt_status open_idx(mixt_data *data)
 const mixt__data_kind mixt__data_idx = {
     .name = "idx",
     .what = "folder of IDX images and labels (MNIST)",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_idx,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -438,7 +438,7 @@ static void close_images(mixt_data *data)
 const mixt__data_kind mixt__data_images = {
     .name = "images",
     .what = "folder of pictures in class folders",
-    .uses = MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
     .open = open_images,
     .sample = sample_images,
     .close = close_images,
@@ -448,7 +448,7 @@ const mixt__data_kind mixt__data_images = {
 const mixt__data_kind mixt__data_video = {
     .name = "video",
     .what = "folder of clips, which are folders of pictures, in class folders",
-    .uses = MIXT_DATA_IMAGES | MIXT_DATA_FRAMES,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_FRAMES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
     .open = open_video,
     .sample = sample_images,
     .close = close_images,

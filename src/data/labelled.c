@@ -395,7 +395,8 @@ static mixt_status open(mixt_data *data)
 const mixt__data_kind mixt__data_labelled = {
     .name = "labelled",
     .what = "texts with a class each",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_TEXTS,
+    .uses =
+        MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_TEXTS | MIXT_DATA_CLASSES | MIXT_DATA_SAMPLES | MIXT_DATA_SEQ,
     .open = open,
     .arrays = mixt__columns_arrays,
     .length = mixt__columns_length,

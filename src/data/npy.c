@@ -188,7 +188,7 @@ static mixt_status open_npy(mixt_data *data)
 const mixt__data_kind mixt__data_npy = {
     .name = "npy",
     .what = "NumPy array of samples",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_npy,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -188,7 +188,7 @@ static mixt_status open_npz(mixt_data *data)
 const mixt__data_kind mixt__data_npz = {
     .name = "npz",
     .what = "NumPy arrays of samples and labels in one file",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_npz,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -353,7 +353,7 @@ static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64
 const mixt__data_kind mixt__data_pairs = {
     .name = "pairs",
     .what = "pictures with captions",
-    .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN | MIXT_DATA_NUMBERS | MIXT_DATA_SAMPLES | MIXT_DATA_SEQ,
     .open = open,
     .arrays = arrays,
     .length = mixt__columns_length,

@@ -196,7 +196,7 @@ static mixt_status open(mixt_data *data)
 const mixt__data_kind mixt__data_parallel = {
     .name = "parallel",
     .what = "sentences and their translations",
-    .uses = MIXT_DATA_PAIRS,
+    .uses = MIXT_DATA_PAIRS | MIXT_DATA_SAMPLES | MIXT_DATA_SEQ,
     .open = open,
     .arrays = mixt__columns_arrays,
     .length = mixt__columns_length,

@@ -100,7 +100,8 @@ static void close_random(mixt_data *data)
 const mixt__data_kind mixt__data_random = {
     .name = "random",
     .what = "synthetic numbers, for benchmarks",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_IMAGES | MIXT_DATA_FRAMES, // stands in for any of them
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_IMAGES | MIXT_DATA_FRAMES | MIXT_DATA_NUMBERS |
+            MIXT_DATA_CLASSES | MIXT_DATA_SHAPE | MIXT_DATA_SAMPLES | MIXT_DATA_SEQ, // stands in for any of them
     .drawn = true,
     .open = open_random,
     .sample = sample,

@@ -420,7 +420,7 @@ static mixt_status open(mixt_data *data)
 const mixt__data_kind mixt__data_ratings = {
     .name = "ratings",
     .what = "ratings of items by users",
-    .uses = MIXT_DATA_RATINGS,
+    .uses = MIXT_DATA_RATINGS | MIXT_DATA_SAMPLES,
     .open = open,
     .arrays = arrays,
     .close = mixt__columns_close,

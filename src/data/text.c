@@ -91,7 +91,7 @@ static mixt_status open_text(mixt_data *data)
 const mixt__data_kind mixt__data_text = {
     .name = "text",
     .what = "text, as bytes or tokens",
-    .uses = MIXT_DATA_WORDS,
+    .uses = MIXT_DATA_WORDS | MIXT_DATA_SEQ,
     .open = open_text,
     .sample = mixt__windows_sample,
     .close = mixt__windows_close,

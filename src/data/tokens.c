@@ -42,7 +42,7 @@ static mixt_status open_tokens(mixt_data *data)
 const mixt__data_kind mixt__data_tokens = {
     .name = "tokens",
     .what = "file of tokens",
-    .uses = MIXT_DATA_WORDS,
+    .uses = MIXT_DATA_WORDS | MIXT_DATA_CLASSES | MIXT_DATA_SEQ,
     .open = open_tokens,
     .sample = mixt__windows_sample,
     .close = mixt__windows_close,

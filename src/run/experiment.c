@@ -455,6 +455,8 @@ static mixt_status open_trainer(mixt__experiment *e)
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
     MIXT_TRY(check_letters(e));
+    if (e->train && number(e, MIXT_KEY_DATA_SEQ)) // which has a default: the set cannot tell whether it was asked for
+        MIXT_TRY(mixt__data_check_use(e->train, "seq", MIXT_DATA_SEQ));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
         return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",

@@ -113,6 +113,11 @@ smoothing of values         | train tiny.yaml out=x data.kind=csv data.path=frac
 mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | go together: mean with std
 masks for pictures          | train tiny.yaml out=x data.mask=0.2                 | 1 | 'mask' means nothing to digits
 crops of a text             | train gpt.yaml out=x data.crop=8                    | 1 | 'crop' means nothing to text
+tokens of pictures          | train tiny.yaml out=x data.seq=8                    | 1 | 'seq' means nothing to digits
+a shape of texts            | train gpt.yaml out=x data.shape=8x8                 | 1 | 'shape' means nothing to text
+classes of a text           | train gpt.yaml out=x data.classes=8                 | 1 | 'classes' means nothing to text
+numbers of a text           | train gpt.yaml out=x data.normalise=none            | 1 | 'normalise' means nothing to text
+half a second less silence  | train speech.yaml out=x data.tail=-0.5              | 1 | tail -0.5, expected 0 to 60, or -1 for none
 rows for a conv net         | train tiny.yaml out=x model=convnet net.hidden=[] data.kind=csv data.path=good.csv | 1 | needs images
 sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has

@@ -26,6 +26,7 @@ warm-up above the run       | train tiny.yaml out=x train.warmup=9              
 steps that epochs cut off   | train tiny.yaml out=x train.steps=400               | warning: train.epochs=1 ends the run after update 8, before train.steps=400
 and at a resume             | train --resume run train.steps=400                  | warning: train.epochs=1 ends the run after update 8, before train.steps=400
 a single odd label          | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.batch=8 | warning: fraction.csv: line 32: target 1.5 is no class, all others are (0 to 2)
+samples of a file           | train tiny.yaml out=x data.kind=csv data.path=good.csv data.samples=4 train.batch=8 | warning: data: samples 4 is how many mixt draws where it draws them
 channels first              | train tiny.yaml out=x data.kind=npy data.path=first.npy data.labels=labels.npy data.limit=0 | warning: first.npy: samples of 3 x 16 x 16 are read as height 3, width 16 and 16 channels
 CASES
 cp good.csv away.csv && sed -i 's/1.5/2.5/' away.csv
