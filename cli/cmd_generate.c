@@ -252,6 +252,8 @@ static mixt_status take_tokens(writer *w, const int32_t *tokens, int64_t count)
 static mixt_status read_prompt(writer *w)
 {
     const char *given = cli_text(w->args, "prompt"), *prompt = *given ? given : "\n";
+    if (cli_given(w->args, "prompt-ids") && cli_given(w->args, "prompt"))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--prompt and --prompt-ids: a text begins with one of them");
     if (cli_given(w->args, "prompt-ids"))
         return read_ids(w, cli_text(w->args, "prompt-ids"));
     if (!w->tokenizer)

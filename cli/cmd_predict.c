@@ -373,19 +373,35 @@ static mixt_status take_memory(predictor *p, const cli_args *args)
                : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
 }
 
+/** Options that this model has no answer to. */
+static mixt_status refuse_options(const predictor *p, const cli_args *args)
+{
+    bool translates = cli_is_translator(p->info), texts = translates || p->info->target == MIXT_TARGET_TEXT;
+    bool ranks = !texts && (p->info->target == MIXT_TARGET_CLASS || cli_is_pairs(p->info) || cli_is_ratings(p->info));
+    const char *run = cli_word(args, 0);
+    if (cli_given(args, "beams") && !texts)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", run);
+    if (cli_given(args, "length-penalty") && !translates)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", run);
+    if (cli_given(args, "top") && !ranks)
+        return mixt_fail(MIXT_ERROR_ARGUMENT,
+                         "--top: %s gives %s, not classes or items among which there is a best one", run,
+                         texts ? "texts" : "values");
+    if (cli_flag(args, "report") && translates)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: %s is a translator: mixt eval has its BLEU", run);
+    return MIXT_OK;
+}
+
 static mixt_status predict(predictor *p, const cli_args *args)
 {
     CLI_TRY(open_model(p, args));
+    CLI_TRY(refuse_options(p, args));
     if (cli_is_translator(p->info))
         return cli_translate_files(args, p->run);
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
     bool texts = p->info->target == MIXT_TARGET_CLASS && mixt_data_array_find(p->info, "text") >= 0;
     p->beam = cli_beams(args, 1);
-    if (cli_given(args, "beams") && p->info->target != MIXT_TARGET_TEXT)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
-    if (cli_given(args, "length-penalty"))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", cli_word(args, 0));
     if (cli_flag(args, "report"))
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
     for (int i = 0; i < args->setting_count; i++) {

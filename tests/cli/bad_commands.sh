@@ -139,6 +139,7 @@ eval of a set not there     | eval carried data.path=none.csv                   
 eval with other training    | eval run train.lr=1                                 | 1 | only keys of the data (data.…) can be given
 export of damaged facts     | export facts                                        | 1 | facts/inputs.json:2:0:
 export onto the run         | export run --out run                                | 1 | run: is the run itself, whose weights would be replaced
+two prompts                 | generate writer --prompt-ids 3 --prompt a            | 1 | --prompt and --prompt-ids: a text begins with one of them
 ids that are no numbers     | generate writer --prompt-ids 3,x                     | 1 | --prompt-ids '3,x': expected token ids
 an id past the vocabulary   | generate writer --prompt-ids 999999                  | 1 | token 0 of the prompt is 999999: the model knows 0 to
 text of a perceptron        | generate run                                        | 1 | run: its model is mlp: only language models (gpt, llama, lstm, gru, rnn) generate text

@@ -57,6 +57,12 @@ for i in $(seq 60); do printf 'green '; done >long
 { head -2 pairs/train.en; cat long; echo; head -1 pairs/train.en; cat long; } >longer
 "$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences, .*: line 3 is the first$" error || fail "two long sentences: $(cat error)"
 
+# Options of other models.
+for option in '--top 3' --report; do
+    "$mixt" predict fp32 pairs/train.en $option >said 2>error && fail "$option of a translator"
+    grep -q -- "^mixt: ${option% *}: fp32 " error && [ ! -s said ] || fail "$option of a translator: $(cat error)"
+done
+
 # A sentence itself; parts of the data are for eval, which is said.
 "$mixt" predict fp32 "text:$(sed -n 2p pairs/train.en)" >said && sed -n 2p pairs/train.de | cmp - said || fail "text:WORDS: $(cat said)"
 for input in val val:0-1 test:7; do
