@@ -43,13 +43,14 @@ static mixt_status keep_wanted(walk *w, int64_t node)
     const mixt__node *n = &w->full->graph->nodes[node];
     for (int o = 0; o < n->out_count; o++) {
         int32_t value = n->out[o];
-        if (!w->wanted[value] || w->full_last[value] != node)
+        const mixt__tensor *t = &w->full->calls[node].out[o];
+        if (!w->wanted[value] || w->full_last[value] != node || !t->data) // a view of the batch, which is alike in both
             continue;
         int64_t count = mixt__shape_count(&w->full->graph->values[value].shape);
         w->waiting[value] = mixt__alloc_uninit((size_t)count * sizeof(float) + 1);
         if (!w->waiting[value])
             return no_memory();
-        MIXT_TRY(mixt__debug_read(w->full->backend, &w->full->calls[node].out[o], w->raw, w->waiting[value]));
+        MIXT_TRY(mixt__debug_read(w->full->backend, t, w->raw, w->waiting[value]));
         for (int64_t i = 0; i < count; i++)
             if (!isfinite(w->waiting[value][i])) {
                 w->o->found->full_bad++;

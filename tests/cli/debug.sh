@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt debug: updates of a run made again, the op that failed, errors against FP32, values as files. Usage: debug.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+root=$PWD
 cd "$work" || exit 1
 
 cat >net.yaml <<'Y'
@@ -98,6 +99,14 @@ for words in '"first_nonfinite": {' '"pass": "backward"' '"cause": "op"' '"input
 done
 "$mixt" debug net.yaml train.loss_scale=1e8 >out 2>err || fail "overflow: $(cat err)"
 grep -q 'is the first to make numbers that are not finite' out && grep -q 'it read' out || fail "it says: $(head -20 out)"
+
+# ---- several inputs, lengths and masks ----
+
+small="device=cpu threads=1 data.samples=32 data.mels=16 data.hop=20 net.channels=[4] train.batch=8"
+for precision in fp32 bf16 fp16; do
+    "$mixt" debug "$root/configs/speech.yaml" $small precision=$precision data.buckets=1 >out 2>err || fail "recordings in $precision: $(cat err)"
+    grep -q 'nothing\|conv.0' out || fail "recordings in $precision: $(cat out)"
+done
 
 # ---- values as files ----
 
