@@ -10,6 +10,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "train/lengths.h"
 
 #include <math.h>
 
@@ -39,6 +40,7 @@ typedef struct stopwatch {
 static mixt_status read_batches(stopwatch *c)
 {
     const mixt__trainer *t = &c->trainer->core;
+    mixt__lengths_select_whole(&c->trainer->core); // of buckets the longest
     c->input = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.input_room);
     c->target = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.target_room);
     if (!c->input || !c->target)

@@ -3,6 +3,7 @@
 #include "choose/trial.h"
 
 #include "base/threads.h"
+#include "train/lengths.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -275,6 +276,7 @@ static mixt_status time_resident(mixt__trainer *t, void *const device[2], int64_
 mixt_status mixt__trial_resident(mixt__trainer *t, const mixt_data *data, int64_t steps, double *seconds)
 {
     MIXT_TRY(mixt__trainer_allocate(t));
+    mixt__lengths_select_whole(t); // of buckets the longest
     size_t passes = (size_t)t->settings.accumulate;
     void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(t->feed.target_bytes)};
     void *device[2] = {t->backend->alloc(passes * t->feed.input_bytes),

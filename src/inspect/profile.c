@@ -2,6 +2,7 @@
 #include "inspect/profile.h"
 
 #include "graph/op.h"
+#include "train/lengths.h"
 
 #include <math.h>
 
@@ -169,6 +170,7 @@ mixt_status mixt__profile_run(mixt__trainer *t, const void *input, const void *t
 /** Brings the first batch of `data` to the device and runs the profile on it. */
 static mixt_status run_on(mixt__trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
 {
+    mixt__lengths_select_whole(t); // the newest step may have been of a shorter bucket
     size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
     void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(target)};
     void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};

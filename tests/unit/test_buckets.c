@@ -6,8 +6,10 @@
 #include <cmocka.h>
 
 #include "mixt/mixt.h"
+#include "mixt/profile.h"
 #include "api/api.h"
 #include "base/rng.h"
+#include "choose/trial.h"
 #include "data/buckets.h"
 #include "data/prefetch.h"
 #include "train/lengths.h"
@@ -436,6 +438,30 @@ static void a_policy_changes_all_lengths(void **state)
     end(&f);
 }
 
+/** What looks at a batch by itself takes the longest, whatever length the step before had. */
+static void others_take_the_longest(void **state)
+{
+    (void)state;
+    fixture f = start(4, "bf16", 2);
+    mixt__trainer *t = &f.trainer->core;
+    int lengths[MIXT_BUCKETS_MAX] = {0};
+    for (int i = 0; i < MANY; i++) {
+        mixt_step step;
+        mixt_profile *profile;
+        double seconds;
+        ok(mixt_trainer_step(f.trainer, f.data, &step));
+        if (lengths[t->lengths.now]++)
+            continue;
+        ok(mixt_profile_new(f.trainer, f.data, 1, &profile));
+        assert_true(mixt_profile_describe(profile).rows > 0);
+        mixt_profile_free(profile);
+        ok(mixt_trainer_step(f.trainer, f.data, &step));
+        ok(mixt__trial_resident(t, f.data, 1, &seconds));
+    }
+    assert_true(lengths[0] && lengths[1]);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(memory_is_as_planned),
         cmocka_unit_test(a_watched_step_has_the_same_bits),
         cmocka_unit_test(a_policy_changes_all_lengths),
+        cmocka_unit_test(others_take_the_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
