@@ -65,6 +65,7 @@ static mixt_status print_json(const cli_args *args, const findings *found)
         json_object_set_new(o, "ranked", json_integer(found->ranking.count));
         json_object_set_new(o, "hit_rate", cli_json_real(found->ranking.hit_rate));
         json_object_set_new(o, "ndcg", cli_json_real(found->ranking.ndcg));
+        json_object_set_new(o, "ranked_among", cli_json_real(found->ranking.among));
     }
     cli_transcripts_json(&found->rates, o);
     if (found->bleu.sentences) {

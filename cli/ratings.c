@@ -28,7 +28,7 @@ const char *cli_ratings_text(const mixt_ranking *r, char text[128])
 {
     text[0] = 0;
     if (r->count)
-        snprintf(text, 128, ", hit rate %.2f%%, NDCG %.4f (first 10 of 100)", 100 * r->hit_rate, r->ndcg);
+        snprintf(text, 128, ", hit rate %.2f%%, NDCG %.4f (first 10 of %.4g)", 100 * r->hit_rate, r->ndcg, r->among);
     return text;
 }
 

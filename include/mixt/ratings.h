@@ -38,6 +38,8 @@ typedef struct mixt_ranking {
     int64_t count;   /**< ratings held out that were ranked */
     double hit_rate; /**< share of them whose item came among the first `cut`; NaN where there is none */
     double ndcg;     /**< the mean of 1 / log2(place + 1), 0 behind the cut */
+    double among;    /**< items that each was ranked among, itself counted: others + 1, or on average fewer where users
+                          have rated almost all items */
 } mixt_ranking;
 
 /**

@@ -222,19 +222,30 @@ typedef struct contest {
     mixt_ranking_options o;
     double liked;   // ratings that count begin here
     int32_t *items; // the one held out, then the others
-    double hits, gain;
+    int64_t *drawn; // by item: one more than the number of the rating that it was drawn for last
+    double hits, gain, among;
 } contest;
 
-/** Items that the user has rated nowhere; fewer where there are hardly any. */
+/** Adds an item that the user has rated nowhere and that is not there yet. */
+static int64_t add_other(const contest *c, int64_t user, int64_t number, int32_t item, int64_t count)
+{
+    if (c->drawn[item] == number + 1 || has_rated(c->seen, user, item) || has_rated(c->held, user, item))
+        return count;
+    c->drawn[item] = number + 1;
+    c->items[count] = item;
+    return count + 1;
+}
+
+/** Items that the user has rated nowhere, each once; all of them where there are hardly enough. */
 static int64_t draw_others(const contest *c, int64_t user, int64_t number)
 {
-    int64_t count = 1, tries = 100 * c->o.others;
+    int64_t count = 1, tries = 4 * c->o.others;
     for (int64_t i = 0; count <= c->o.others && i < tries; i++) {
         uint64_t key = mixt__rng_key(mixt__rng_key(c->o.seed, STREAM_OTHERS, (uint64_t)number), 0, (uint64_t)i);
-        int32_t item = (int32_t)(key % (uint64_t)c->seen->items);
-        if (!has_rated(c->seen, user, item) && !has_rated(c->held, user, item))
-            c->items[count++] = item;
+        count = add_other(c, user, number, (int32_t)(key % (uint64_t)c->seen->items), count);
     }
+    for (int64_t item = 0; count <= c->o.others && item < c->seen->items; item++)
+        count = add_other(c, user, number, (int32_t)item, count);
     return count;
 }
 
@@ -243,6 +254,7 @@ static mixt_status rank_one(contest *c, const pairs *p, int64_t user, int64_t nu
 {
     c->items[0] = c->held->item[number];
     int64_t count = draw_others(c, user, number), place = 1;
+    c->among += (double)count;
     float own = 0;
     for (int64_t first = 0; first < count; first += PAIRS) {
         int64_t piece = count - first < PAIRS ? count - first : PAIRS;
@@ -270,6 +282,7 @@ static mixt_status rank_all(contest *c, const pairs *p, mixt_ranking *r)
         }
     r->hit_rate = r->count ? c->hits / (double)r->count : (double)NAN;
     r->ndcg = r->count ? c->gain / (double)r->count : (double)NAN;
+    r->among = r->count ? c->among / (double)r->count : (double)NAN;
     return MIXT_OK;
 }
 
@@ -296,7 +309,8 @@ static mixt_status rank(mixt_trainer *trainer, const mixt_data *seen, const mixt
     MIXT_TRY(check_ranking(seen, held, &o));
     contest c = {.seen = &a, .held = &b, .o = o, .liked = mixt_data_describe(seen)->target_mean};
     c.items = mixt__alloc((size_t)(o.others + 1) * sizeof *c.items);
-    mixt_status status = c.items ? make_lists(seen, &a) : no_memory();
+    c.drawn = mixt__alloc((size_t)mixt_data_describe(seen)->arrays[1].ids * sizeof *c.drawn);
+    mixt_status status = c.items && c.drawn ? make_lists(seen, &a) : no_memory();
     if (status == MIXT_OK)
         status = make_lists(held, &b);
     if (status == MIXT_OK)
@@ -304,6 +318,7 @@ static mixt_status rank(mixt_trainer *trainer, const mixt_data *seen, const mixt
     if (status == MIXT_OK)
         status = rank_all(&c, &p, r);
     mixt__free(c.items);
+    mixt__free(c.drawn);
     close_pairs(&p);
     free_lists(&a);
     free_lists(&b);
@@ -314,7 +329,7 @@ mixt_status mixt_ratings_rank(mixt_trainer *trainer, const mixt_data *seen, cons
                               const mixt_ranking_options *options, mixt_ranking *ranking)
 {
     MIXT_TRY(mixt__need(ranking));
-    *ranking = (mixt_ranking){.hit_rate = NAN, .ndcg = NAN};
+    *ranking = (mixt_ranking){.hit_rate = NAN, .ndcg = NAN, .among = NAN};
     MIXT_TRY(mixt__need_made(trainer, "trainer"));
     MIXT_TRY(mixt__need_made(seen, "data"));
     MIXT_TRY(mixt__need_made(held, "data"));

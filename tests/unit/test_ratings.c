@@ -420,6 +420,10 @@ static void items_are_ranked(void **state)
     assert_true(ranking.hit_rate > 0 && ranking.hit_rate < 0.4 && ranking.ndcg > 0 && ranking.ndcg < ranking.hit_rate);
     assert_int_equal(mixt_ratings_rank(t, train, val, &(mixt_ranking_options){.cut = 100}, &ranking), MIXT_OK);
     assert_true(ranking.hit_rate == 1); // nothing is behind place 100 of 100
+    assert_true(ranking.among == 100);
+    assert_int_equal(mixt_ratings_rank(t, train, val, &(mixt_ranking_options){.others = 5000, .cut = 200}, &ranking),
+                     MIXT_OK);
+    assert_true(ranking.hit_rate == 1 && ranking.among > 100 && ranking.among < 200); // each of 200 items once
     for (int i = 0; i < 200; i++)
         worth[i] = 1; // a model that says the same of all items hits nothing
     assert_int_equal(mixt_trainer_param_set(t, 0, worth), MIXT_OK);
