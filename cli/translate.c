@@ -63,7 +63,7 @@ const char *cli_translate_text(const mixt_bleu *bleu, char text[64])
 {
     text[0] = 0;
     if (bleu->sentences)
-        snprintf(text, 64, ", BLEU %.2f", bleu->score);
+        snprintf(text, 64, ", BLEU %.2f of %lld sentences", bleu->score, (long long)bleu->sentences);
     return text;
 }
 

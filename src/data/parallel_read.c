@@ -109,9 +109,9 @@ static bool field_of(mixt__span line, int column, mixt__span *field)
 static mixt_status read_one(mixt_data *data, const char *path, mixt__pairs *p)
 {
     int column[MIXT_SIDES];
+    MIXT_TRY(read_text(path, &p->text[0])); // where there is no such file, that is what is wrong
     MIXT_TRY(column_of(data->options.source_name, 0, &column[0]));
     MIXT_TRY(column_of(data->options.target_name, 1, &column[1]));
-    MIXT_TRY(read_text(path, &p->text[0]));
     if (!mixt__pairs_room(p, count_lines(&p->text[0])))
         return no_memory(data);
     for (int64_t i = 0, at = 0; i < p->count; i++) {

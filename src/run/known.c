@@ -120,6 +120,15 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
     return check_names(run, now, then);
 }
 
+/** What is doubtful about a part, once; of what was trained on it was told then. */
+static void tell_part(mixt_run *run, const char *split, const mixt_data *data)
+{
+    unsigned part = !strcmp(split, "val") ? 1 : !strcmp(split, "test") ? 2 : !strcmp(split, "all") ? 4 : 0;
+    if (part & ~run->known.told)
+        mixt__doubts_tell_data(run, data);
+    run->known.told |= part;
+}
+
 mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
 {
     mixt__experiment *e = &run->experiment;
@@ -139,8 +148,8 @@ mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
         e->val = *data;
     compare(run);
     status = check_samples(run, *data);
-    if (status == MIXT_OK && !strcmp(split, "all")) // which is no part of the run's: nobody has been told yet
-        mixt__doubts_tell_data(run, *data);
+    if (status == MIXT_OK)
+        tell_part(run, split, *data);
     if (status != MIXT_OK)
         *data = NULL;
     return status;

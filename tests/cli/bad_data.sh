@@ -132,6 +132,7 @@ UTF-16 as a text            | train gpt.yaml out=x data.path=wide.txt           
 IDX of the test part alone  | train tiny.yaml out=x data.kind=idx data.path=testonly | 1 | holds only a test part (testonly/t10k-images-idx3-ubyte)
 data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | say where it is with data.path
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
+sentences missing           | train phrases.yaml out=x data.path=nowhere           | 1 | nowhere: No such file
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
 data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
 ratings cut off              | train mf.yaml out=x data.path=starscut.dat            | 1 | starscut.dat: line 5 has 2 fields: expected user, item, rating and perhaps time

@@ -45,7 +45,7 @@ for precision in fp32 bf16; do
     "$mixt" eval $precision --json >eval.json || fail "eval in $precision"
     figure bleu eval.json | awk '{ exit !($1 > 99.9) }' || fail "$precision: $(cat eval.json)"
 done
-"$mixt" eval fp32 --beams 1 --length-penalty 0.6 | grep -q ", BLEU 100.00 over" || fail "eval: $("$mixt" eval fp32)"
+"$mixt" eval fp32 --beams 1 --length-penalty 0.6 | grep -q ", BLEU 100.00 of 5 sentences over" || fail "eval: $("$mixt" eval fp32)"
 
 # Lines keep their order and number, empty ones too; the standard input; JSON.
 { head -1 pairs/train.en; echo; sed -n 3p pairs/train.en; } | "$mixt" predict fp32 - >said || fail "the standard input"
@@ -84,4 +84,11 @@ cmp whole/model.safetensors half/model.safetensors || fail "a resumed run is ano
 mv pairs gone && rm -rf cache
 "$mixt" predict whole kept/train.en >said || fail "translate without the data"
 [ "$(wc -l <said)" = 5 ] || fail "not 5 lines: $(cat said)"
+# Pairs that are left out of a part are told of where it is evaluated.
+mv kept pairs
+{ cat pairs/train.en long; echo; } >pairs/test.en
+{ cat pairs/train.de long; echo; } >pairs/test.de
+"$mixt" eval fp32 --split test >said 2>error || fail "a test part: $(cat error)"
+grep -q '^mixt: warning: .* 1 of 6 pairs of the test part are left out: empty, or over data.seq=32 tokens$' error || fail "a long pair: $(cat error)"
+grep -q ', BLEU 100.00 of 5 sentences over' said || fail "a test part: $(cat said)"
 exit $((failures > 0))
