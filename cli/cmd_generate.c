@@ -258,7 +258,8 @@ static mixt_status read_prompt(writer *w)
         return read_ids(w, cli_text(w->args, "prompt-ids"));
     if (!w->tokenizer)
         return mixt_fail(MIXT_ERROR_ARGUMENT,
-                         "%s: has no tokenizer: give a prompt as token ids (--prompt-ids), and take ids (--ids)",
+                         "%s: has no tokenizer: give a prompt as token ids (--prompt-ids), and take ids (--ids); of a "
+                         "run on ready tokens the vocabulary can be named as data.vocab in its config.yaml",
                          cli_word(w->args, 0));
     int32_t *tokens;
     int64_t count;

@@ -46,7 +46,8 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
  * @param folder of the run: see mixt/run.h.
  * @param weights "final", "best", "last", or the number of a checkpoint.
  * @param generator belongs to the context; only tokens that the tokenizer has a text for are drawn.
- * @param tokenizer to be closed with mixt_tokenizer_close; NULL on failure, and for a folder without one.
+ * @param tokenizer to be closed with mixt_tokenizer_close; NULL on failure, for a folder without one, and for a run on
+ *   ready tokens whose vocabulary nobody named.
  * @return MIXT_ERROR_UNSUPPORTED for a model that cannot write on; MIXT_ERROR_DATA where model and vocabulary do not
  *   belong together.
  */

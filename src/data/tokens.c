@@ -1,36 +1,63 @@
 /* Ready token files: mixt's own (*.tokens), or raw 16-bit tokens (*.bin) once the vocabulary's size is known. */
 #include "data/windows.h"
 
+#include <ctype.h>
+#include <stdio.h>
+
 static const char *find(mixt_data *data, mixt__part part)
 {
     const char *path = mixt__path_of_part(data, part, ".tokens");
     return path ? path : mixt__path_of_part(data, part, ".bin");
 }
 
-/** What raw tokens do not say themselves: the vocabulary's size and special tokens. */
-static mixt_status ask_vocabulary(const mixt_data *data, const char *path, int64_t *size, mixt__special_tokens *special)
+/** What the vocabulary says of its tokens, where one is named; raw tokens say nothing themselves. */
+static mixt_status ask_vocabulary(const mixt_data *data, mixt__token_facts *facts)
 {
     mixt_tokenizer *tokenizer;
-    *size = data->options.classes;
-    *special = (mixt__special_tokens){-1, -1, -1, -1, -1};
-    if (!data->options.vocab || !*data->options.vocab || mixt__token_file_has_header(path))
+    *facts = (mixt__token_facts){.vocabulary = data->options.classes, .special = {-1, -1, -1, -1, -1}};
+    if (!data->options.vocab || !*data->options.vocab)
         return MIXT_OK;
     MIXT_TRY(mixt_tokenizer_open(data->options.tokenizer, data->options.vocab, &tokenizer));
-    *size = tokenizer->size;
-    *special = tokenizer->special;
+    facts->vocabulary = tokenizer->size;
+    facts->special = tokenizer->special;
+    facts->fingerprint = tokenizer->fingerprint;
     mixt_tokenizer_close(tokenizer);
     return MIXT_OK;
 }
 
+/** Letters and nothing else, which would pass for 16-bit numbers. */
+static bool is_text(const char *path)
+{
+    unsigned char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < count; i++)
+        if (!isprint(bytes[i]) && !isspace(bytes[i]))
+            return false;
+    return count > 0;
+}
+
 static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
 {
-    int64_t size;
-    mixt__special_tokens special;
-    MIXT_TRY(ask_vocabulary(data, path, &size, &special));
-    MIXT_TRY(mixt__token_file_open(path, size, mixt__windows_known(data), &w->file));
+    mixt__token_facts named;
+    bool raw = !mixt__token_file_has_header(path);
+    mixt_status asked = ask_vocabulary(data, &named);
+    if (raw || asked == MIXT_ERROR_MEMORY) // else a vocabulary that is not there is not needed either
+        MIXT_TRY(asked);
+    if (raw && is_text(path))
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: is a text, not tokens: read it with data.kind=text, or let 'mixt "
+                          "tokenize' make tokens of it",
+                          path);
+    MIXT_TRY(mixt__token_file_open(path, named.vocabulary, mixt__windows_known(data), &w->file));
     mixt__windows_adopt(w);
-    if (!w->file.facts.fingerprint) // raw
-        w->special = special;
+    if (raw)
+        w->special = named.special;
+    else if (asked == MIXT_OK && named.fingerprint && w->file.facts.fingerprint != named.fingerprint)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than the one named, %s",
+                          path, data->options.vocab);
     return MIXT_OK;
 }
 

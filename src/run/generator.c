@@ -28,24 +28,32 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
                   : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
 }
 
-/** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. */
-static mixt_status count_tokens(const mixt_config *config, const mixt_tokenizer *tokenizer, const char *weights,
-                                int64_t *tokens)
+/** Whether a run's tokens are others than the bytes that it would take without a vocabulary: it was trained on ready
+ *  ones, and nobody said which. */
+static bool are_unknown(const mixt_config *config, const mixt_tokenizer *tokenizer, int64_t rows)
 {
-    int64_t rows;
-    MIXT_TRY(read_rows(weights, &rows));
-    *tokens = rows < tokenizer->size ? rows : tokenizer->size;
-    bool bytes = tokenizer->kind == &mixt__tokenizer_bytes;
     bool of_text = strcmp(mixt__config_string(config, MIXT_KEY_DATA_KIND), "tokens") &&
                    mixt__config_int(config, MIXT_KEY_NET_VOCAB); // bytes, and room for more tokens was asked for
-    if (bytes && rows > tokenizer->size && !of_text)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s has %lld tokens, which are no bytes: to write text, name the folder of their vocabulary "
-                          "as data.vocab in the run's config.yaml",
-                          weights, (long long)rows);
-    if (!bytes && rows < tokenizer->size)
+    return tokenizer->kind == &mixt__tokenizer_bytes && rows > tokenizer->size && !of_text;
+}
+
+/** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. A tokenizer that is not the
+ *  run's is closed: there is none then. */
+static mixt_status count_tokens(const mixt_config *config, const char *weights, mixt_tokenizer **tokenizer,
+                                int64_t *tokens)
+{
+    int64_t rows, given = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    MIXT_TRY(read_rows(weights, &rows));
+    if (are_unknown(config, *tokenizer, rows)) {
+        mixt_tokenizer_close(*tokenizer);
+        *tokenizer = NULL;
+        *tokens = given && given < rows ? given : rows;
+        return MIXT_OK;
+    }
+    *tokens = rows < (*tokenizer)->size ? rows : (*tokenizer)->size;
+    if ((*tokenizer)->kind != &mixt__tokenizer_bytes && rows < (*tokenizer)->size)
         return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
-                          (long long)rows, (long long)tokenizer->size);
+                          (long long)rows, (long long)(*tokenizer)->size);
     return MIXT_OK;
 }
 
@@ -93,9 +101,9 @@ static mixt_status make_generator(mixt_context *context, const mixt_config *conf
 }
 
 /** @param foreign the folder of another program's model; NULL: weights are a run's
- *  @param tokenizer NULL: there is none */
+ *  @param tokenizer of NULL: there is none */
 static mixt_status open_generator(mixt_context *context, const mixt_config *config, const mixt__zoo_entry *entry,
-                                  const char *weights, const char *foreign, const mixt_tokenizer *tokenizer,
+                                  const char *weights, const char *foreign, mixt_tokenizer **tokenizer,
                                   mixt_generator **generator)
 {
     mixt__model model;
@@ -107,7 +115,7 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator");
     options.context = seq ? seq : entry->tokens;
     if (!foreign)
-        MIXT_TRY(count_tokens(config, tokenizer, weights, &tokens));
+        MIXT_TRY(count_tokens(config, weights, tokenizer, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
     MIXT_TRY(mixt__run_last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
     options.policy = policy;
@@ -115,8 +123,8 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
     mixt_policy_free(policy);
     MIXT_TRY(status);
     mixt__generator *core = &(*generator)->core;
-    if (tokenizer && tokenizer->size < core->vocab)
-        core->vocab = tokenizer->size; // the rest has no text
+    if (*tokenizer && (*tokenizer)->size < core->vocab)
+        core->vocab = (*tokenizer)->size; // the rest has no text
     return MIXT_OK;
 }
 
@@ -132,7 +140,7 @@ static mixt_status load(mixt_context *context, const mixt_config *config, const 
         MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                      mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
-    return open_generator(context, config, entry, path, foreign ? folder : NULL, *tokenizer, generator);
+    return open_generator(context, config, entry, path, foreign ? folder : NULL, tokenizer, generator);
 }
 
 mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
