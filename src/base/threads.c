@@ -178,15 +178,19 @@ static void start_workers(int count)
                      __ATOMIC_RELAXED); // workers that wait read it
 }
 
+int mixt__threads_default(void)
+{
+    int from_env = atoi(mixt__env_get(MIXT_ENV_THREADS));
+    int count = from_env > 0 ? from_env : mixt__cores_usable();
+    return count > MAX_THREADS ? MAX_THREADS : count;
+}
+
 int mixt__threads_count(void)
 {
     int count = used > 0 ? used : __atomic_load_n(&requested, __ATOMIC_RELAXED);
     if (count > 0)
         return count;
-    int from_env = atoi(mixt__env_get(MIXT_ENV_THREADS));
-    count = from_env > 0 ? from_env : mixt__cores_usable();
-    if (count > MAX_THREADS)
-        count = MAX_THREADS;
+    count = mixt__threads_default();
     __atomic_store_n(&requested, count, __ATOMIC_RELAXED);
     return count;
 }

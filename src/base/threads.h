@@ -13,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Threads of a process that asked for no number: MIXT_THREADS, else all usable cores. */
+int mixt__threads_default(void);
 /** Threads that parallel regions of the caller use: what it asked for with mixt__threads_use, else the argument of the
- *  process's last mixt__threads_set, else MIXT_THREADS, else all usable cores. */
+ *  process's last mixt__threads_set, else mixt__threads_default(). */
 int mixt__threads_count(void);
 /** The count for the calling thread alone, until the next call: a plan runs with the count that it was made for, which
  *  its workspace is cut by. 0: the process's. Returns what was there before. */

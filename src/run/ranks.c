@@ -4,6 +4,7 @@
 #include "backend/visible.h"
 #include "base/alloc.h"
 #include "base/cores.h"
+#include "base/threads.h"
 #include "dist/launcher.h"
 #include "dist/meanwhile.h"
 #include "run/build.h"
@@ -109,7 +110,8 @@ static mixt_status check_alone(const mixt_run *run)
                       word, (long long)run->experiment.ranks, (long long)run->experiment.ranks);
 }
 
-/** Keys that may differ from rank to rank: where one is to fail in a test, and how many threads it has. */
+/** Keys that may differ from rank to rank: where one is to fail in a test, and threads, of which those that are part
+ *  of the bits are compared once the device is known. */
 static bool may_differ(mixt__config_key key)
 {
     return key == MIXT_KEY_TRAIN_INJECT_OVERFLOW || key == MIXT_KEY_FAULTS || key == MIXT_KEY_THREADS ||
@@ -188,17 +190,28 @@ static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *tran
     return same_config(run);
 }
 
-/** CPU threads of a rank that the launcher has not bound to cores of its own: its share of the machine. 0: as usual. */
-static int thread_share(const mixt_run *run, const mixt_ranks *found)
+/** CPU threads of a rank that was not told how many: its share of the machine where the launcher has not bound it to
+ *  cores of its own. */
+static int thread_share(const mixt_ranks *found)
 {
     cpu_set_t set;
-    bool given = mixt__config_int(run->config, MIXT_KEY_THREADS) || getenv("MIXT_THREADS");
-    if (given || found->local_size < 2 || sched_getaffinity(0, sizeof set, &set))
-        return 0;
-    if (CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN))
-        return 0;
-    int share = mixt__cores_usable() / found->local_size;
+    bool bound = sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = mixt__cores_usable(), share = bound || found->local_size < 2 ? cores : cores / found->local_size;
     return share > 1 ? share : 1;
+}
+
+/** The number of threads is part of the bits: a rank that was not told how many takes the fewest that one has. */
+static mixt_status share_threads(mixt_run *run, const mixt_ranks *found)
+{
+    const mixt__group *g = run->group;
+    int64_t given = mixt__config_int(run->config, MIXT_KEY_THREADS);
+    bool told = given || getenv("MIXT_THREADS"), any;
+    mixt__word mine = {.count = given ? given : told ? mixt__threads_default() : thread_share(found)};
+    MIXT_TRY(mixt__group_beat(run->group, &mine, &any));
+    for (int rank = 0; rank < g->size; rank++)
+        mine.count = g->words[rank].count < mine.count ? g->words[rank].count : mine.count;
+    run->experiment.threads = told ? 0 : (int)mine.count;
+    return MIXT_OK;
 }
 
 /** A run that is looked at as one of so many ranks. */
@@ -232,8 +245,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
     mixt__gpu_take(found.local_rank);
     MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi", options));
     run->experiment.group = run->group;
-    run->experiment.threads = thread_share(run, &found);
-    return MIXT_OK;
+    return share_threads(run, &found);
 }
 
 void mixt__run_ranks_close(mixt_run *run)
@@ -256,6 +268,9 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
              (long long)mixt_data_describe(e->train)->samples, (unsigned long long)sums[0],
              (unsigned long long)sums[1]);
     MIXT_TRY(mixt__group_same(run->group, "data", text));
+    const mixt__backend *device = e->context->backend;
+    snprintf(text, sizeof text, device->host_memory ? "%s with threads=%d" : "%s", device->name, mixt__threads_count());
+    MIXT_TRY(mixt__group_same(run->group, "device or threads, which are part of the bits", text));
     const mixt__trainer_settings *s = &e->trainer->core.settings;
     snprintf(text, sizeof text, "%lld passes of %lld samples, %zu bytes of activations, %lld updates",
              (long long)s->accumulate, (long long)s->batch, s->recompute_budget, (long long)e->total_steps);

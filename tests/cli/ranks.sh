@@ -112,6 +112,11 @@ same two traced
 ranks 2 "$mixt" train run.yaml out=traced-json --profile --json 2>err | grep -q '"communication":{"sent":[0-9]*,.*"buckets":\[{"bytes":' || fail "--profile --json: $(cat err)"
 "$mixt" train run.yaml out=traced-one --profile -q | grep -q '^communication: none, there is one process' || fail "--profile in one process"
 
+# ---- threads: the fewest that a rank may use, where none was told ----
+
+(unset MIXT_THREADS && ranks 1 env OMPI_COMM_WORLD_LOCAL_SIZE=1 "$mixt" train run.yaml out=fewest -q : -n 1 "$mixt" train run.yaml out=fewest -q 2>err) ||
+    fail "ranks with more cores and less: $(cat err)"
+
 # ---- an overflow on one rank: all skip ----
 
 timeout 60 mpirun -n 1 "$mixt" train run.yaml out=skip precision=fp16 -q : \
@@ -157,6 +162,10 @@ refused() {
 }
 ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train run.yaml out=never -q train.lr=5 2>err
 status=$? && refused 'rank 1: ranks have different configurations: train.lr is 5 here, 0.001 on rank 0'
+ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train run.yaml out=never -q threads=2 2>err
+status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
+ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env MIXT_THREADS=2 "$mixt" train run.yaml out=never -q 2>err
+status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
 echo 'a,b,c' >rows.csv && for i in $(seq 99); do echo "$i,1,$((i % 2))"; done >>rows.csv
 mkdir elsewhere && sed 's/^99,1/98,1/' rows.csv >elsewhere/rows.csv
 ranks 1 "$mixt" train run.yaml out=never data.kind=csv data.path=rows.csv data.samples=0 -q : \
