@@ -11,6 +11,7 @@
 #include "run/device_sums.h"
 #include "run/resume.h"
 #include "run/signals.h"
+#include "store/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,6 +173,22 @@ static mixt_status same_config(mixt_run *run)
     return status;
 }
 
+/** All ranks begin a new run, or all go on with the same one, however they name it. */
+static mixt_status same_start(mixt_run *run)
+{
+    const char *mine = run->resume.run, *const words[] = {"a new run", "--resume "};
+    char first[sizeof run->resume.run];
+    memcpy(first, mine, sizeof first);
+    MIXT_TRY(mixt__group_broadcast(run->group, first, sizeof first, MIXT_PATIENCE));
+    mixt_status status = MIXT_OK;
+    if (strcmp(mine, first) && (!*mine || !*first || !mixt__same_file(mine, first)))
+        status = mixt__fail(MIXT_ERROR_CONFIG,
+                            "ranks were started for different runs: %s%.160s here, %s%.160s on rank 0 (nothing was "
+                            "changed)",
+                            words[*mine != 0], mine, words[*first != 0], first);
+    return mixt__run_agree(run, status);
+}
+
 static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport, const mixt_run_options *options)
 {
     char build[96];
@@ -186,6 +203,7 @@ static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *tran
                           run->group->transport->version);
     mixt__build_describe(build, sizeof build);
     MIXT_TRY(mixt__group_same(run->group, "build", build));
+    MIXT_TRY(same_start(run));
     MIXT_TRY(mixt__resume_agree(run, options));
     return same_config(run);
 }

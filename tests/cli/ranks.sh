@@ -191,6 +191,19 @@ status=$? && refused 'faults need gradients that every rank has'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
 status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
 
+# ---- ranks that were started for different runs ----
+
+cp -r seen copy && ln -s seen link
+find seen copy -type f -exec md5sum {} + >sums
+ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train --resume seen train.steps=9 -q 2>err
+status=$? && refused 'rank 1: ranks were started for different runs: --resume seen here, a new run on rank 0'
+ranks 1 "$mixt" train --resume seen train.steps=9 -q : -n 1 "$mixt" train run.yaml out=seen -q 2>err
+status=$? && refused 'rank 1: ranks were started for different runs: a new run here, --resume seen on rank 0'
+ranks 2 "$mixt" train --resume seen train.steps=9 -q : -n 1 "$mixt" train --resume copy train.steps=9 -q 2>err
+status=$? && refused 'rank 2: ranks were started for different runs: --resume copy here, --resume seen on rank 0'
+md5sum -c sums --quiet || fail "ranks of different runs have changed one"
+ranks 1 "$mixt" train --resume seen train.steps=9 -q : -n 1 "$mixt" train --resume "$work/link" train.steps=9 -q 2>err || fail "a run by two names: $(cat err)"
+
 # ---- a rank that computes something else ----
 
 check() { timeout 60 mpirun -n 1 "$mixt" train run.yaml out=odd dist.check=2 -q : -n 1 "$mixt" train run.yaml out=odd dist.check=2 -q "$1" : \
