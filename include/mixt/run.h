@@ -175,7 +175,7 @@ typedef struct mixt_run_options {
                      ranks: see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0, checkpoints
                      by all; all ranks return the same status. Default: every process trains a run of its own */
     int64_t plan_ranks; /**< plan the run as one of so many ranks that a launcher would start: its memory, what it
-                           sends. It cannot be trained. Default 0: not */
+                           sends. It cannot be trained. dist.ranks must not say another number. Default 0: not */
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
 } mixt_run_options;

@@ -235,6 +235,13 @@ static mixt_status share_threads(mixt_run *run, const mixt_ranks *found)
 /** A run that is looked at as one of so many ranks. */
 static mixt_status plan_ranks(mixt_run *run, int64_t ranks, bool on_device)
 {
+    int64_t asked = mixt__config_int(run->config, MIXT_KEY_DIST_RANKS);
+    if (asked && asked != ranks)
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "dist.ranks=%lld makes this a run of %lld ranks, but it is to be planned as one of %lld that a "
+            "launcher starts (--ranks): leave one of them out, or give both the same number",
+            (long long)asked, (long long)asked, (long long)ranks);
     run->experiment.ranks = ranks;
     run->experiment.planned = ranks > 1;
     run->experiment.on_device = run->experiment.planned && on_device;

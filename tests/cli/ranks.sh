@@ -23,6 +23,10 @@ same parts accumulated
 grep -q '3 ranks: must divide the batch, 16' err || fail "3 ranks and a batch of 16: $(cat err)"
 "$mixt" train run.yaml out=many dist.ranks=32 -q 2>err && fail "32 ranks and a batch of 16"
 grep -q '32 ranks are more than a batch has samples, 16' err || fail "32 ranks and a batch of 16: $(cat err)"
+"$mixt" plan run.yaml dist.ranks=4 --ranks 2 >out 2>err && fail "plan with dist.ranks=4 and --ranks 2"
+grep -q '^mixt: dist.ranks=4 makes this a run of 4 ranks, .* as one of 2 that a launcher starts (--ranks)' err || fail "plan with dist.ranks=4 and --ranks 2: $(cat err)"
+"$mixt" plan run.yaml dist.ranks=4 --ranks 2 --largest-batch --memory 4M >out 2>err && fail "the largest batch with dist.ranks=4 and --ranks 2"
+"$mixt" plan run.yaml dist.ranks=2 --ranks 2 >out 2>err || fail "plan with dist.ranks=2 and --ranks 2: $(cat err)"
 [ ! -e uneven ] && [ ! -e many ] || fail "a refused run has left a directory"
 
 need_ranks
