@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/env.h"
+#include "base/sizes.h"
 #include "data/prefetch.h"
 #include "graph/op.h"
 #include "train/faults.h"
@@ -376,7 +377,10 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t)
     if (first)
         mixt__params_release(t->params);
     t->allocated = first ? 0 : weights;
-    return mixt__fail_context(status, "training needs %.2f GiB", (double)mixt__trainer_memory(t).total / 1073741824.0);
+    char need[MIXT_SIZE_TEXT];
+    if (status != MIXT_ERROR_MEMORY) // as a thread that cannot be started
+        return status;
+    return mixt__fail_context(status, "training needs %s", mixt__size_text(mixt__trainer_memory(t).total, need));
 }
 
 void mixt__trainer_stop_batches(mixt__trainer *t)

@@ -1,5 +1,6 @@
 /* Ranks that update by themselves and exchange a part of their weights' differences, against the same by hand: two
- * trainers that know of no others, between whose updates the test does what ranks do. */
+ * trainers that know of no others, between whose updates the test does what ranks do. And what is said where a rank's
+ * thread cannot be started. */
 #include "api/api.h"
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -214,9 +215,39 @@ static void test_by_hand(void **state)
         mixt_close(contexts[rank]);
 }
 
+/* ---- no thread ---- */
+
+static mixt_status never(void *user, const mixt_message *out, int outs, const mixt_message *in, int ins, double seconds)
+{
+    (void)user, (void)out, (void)outs, (void)in, (void)ins, (void)seconds;
+    return MIXT_ERROR_STATE;
+}
+
+/** Memory is not what is missing where the thread for sums cannot be started: nothing is said of it. */
+static void test_no_thread(void **state)
+{
+    (void)state;
+    const mixt_communicator others = {.size = RANKS, .exchange = never};
+    mixt_context *ctx;
+    mixt_trainer *t = open_trainer(&ctx, RANKS);
+    pthread_attr_t usual, huge;
+    assert_int_equal(mixt_trainer_join(t, &others, 1), MIXT_OK);
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, (size_t)1 << 50); // no address space has room for it
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    assert_int_equal(compile(t), MIXT_ERROR_STATE);
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    assert_non_null(strstr(mixt_error_text(), "the thread for sums over ranks cannot be started"));
+    assert_null(strstr(mixt_error_text(), "training needs"));
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&usual);
+    mixt_close(ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand), cmocka_unit_test(test_no_thread)};
     temp_folder_make();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     temp_folder_remove();
