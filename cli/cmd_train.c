@@ -167,14 +167,17 @@ static int interrupted(const mixt_run *run, const mixt_run_result *r)
     return CLI_SIGNAL + r->signal;
 }
 
-/** What failed on all ranks is said by one, for which the others wait: a launcher kills what is left of them. Where
- * they have not found each other, the others have something to say themselves if they are still there after that. */
+/** What failed on all ranks is said by one, for which the others wait: a launcher kills what is left of them. It waits
+ * for them too: where it ends before they know why, they take it for lost and speak themselves. Where ranks have not
+ * found each other, the others have something to say themselves if they are still there after that. */
 static int failed(void)
 {
-    if (mixt_ranks_speaks())
-        return cli_failed();
-    usleep(mixt_ranks_joined() ? 500000 : 2000000);
-    if (mixt_ranks_joined())
+    bool speaks = mixt_ranks_speaks(), joined = mixt_ranks_joined();
+    if (speaks)
+        cli_failed();
+    if (joined || !speaks)
+        usleep(joined ? 500000 : 2000000);
+    if (joined || speaks)
         return CLI_FAILED;
     fprintf(stderr, "mixt: rank %d: %s\n", mixt_ranks_find().rank, mixt_error_text());
     return CLI_FAILED;

@@ -14,7 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/** The command waits for longer than that before it ends, so that who has spoken is not taken for lost. */
+static const double SETTLE_SECONDS = 0.3;
 
 /* ---- ranks that are lost ---- */
 
@@ -47,6 +51,25 @@ void mixt__group_describe(const mixt__group *g, int rank, char *text, size_t siz
         snprintf(text, size, "rank %d", rank);
 }
 
+/** The first rank that is left, which tells people. Ranks that are killed together do not end at the same moment: one
+ *  before this one may be about to. */
+static int find_speaker(mixt__group *g, const mixt__arrival *arrival)
+{
+    const struct timespec nap = {.tv_nsec = 10000000};
+    int rank = 0;
+    if (arrival->late >= 0)
+        g->late[arrival->late] = true;
+    else
+        memset(g->late, 0, (size_t)g->size * sizeof *g->late); // who was late once, and answered
+    for (double start = mixt__time_now(); mixt__time_now() - start < SETTLE_SECONDS; nanosleep(&nap, NULL)) {
+        while (rank < g->rank && (g->late[rank] || is_gone(g, rank)))
+            rank++;
+        if (rank == g->rank)
+            break;
+    }
+    return rank;
+}
+
 /** The group is at its end: says why, to this rank and to the others. */
 static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double seconds)
 {
@@ -55,9 +78,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     g->broken = true;
     if (arrival->gave_up >= 0) {
         snprintf(g->why, sizeof g->why, "%s", arrival->notice);
-        mixt__group_describe(g, 0, who, sizeof who);
-        if (!strncmp(g->why, who, strlen(who))) // another has found that rank 0 is lost
-            mixt__ranks_speaker(1);
+        mixt__ranks_speaker(arrival->speaker);
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     }
     if (rank < 0) {
@@ -69,10 +90,11 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
         else
             snprintf(g->why, sizeof g->why, "%s has not answered for %.0f s (dist.timeout)", who, seconds);
     }
-    if (rank == 0)
-        mixt__ranks_speaker(1);
-    if (g->transport)
-        g->transport->give_up(g->why);
+    if (g->transport) {
+        int speaker = rank < 0 ? 0 : find_speaker(g, arrival);
+        mixt__ranks_speaker(speaker);
+        g->transport->give_up(g->why, speaker);
+    }
     return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
 }
 
@@ -89,7 +111,7 @@ static mixt_status carry(mixt__group *g, int outs, int ins, const mixt__waiting 
 mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patience)
 {
     mixt__arrival arrival;
-    mixt__waiting waiting = {.seconds = g->timeout * patience, .dead = find_dead, .user = g};
+    mixt__waiting waiting = {.seconds = g->timeout * patience, .dead = find_dead, .user = g, .late = g->late};
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     for (int i = 0; i < outs; i++)
@@ -102,7 +124,7 @@ mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patie
 mixt_status mixt__group_await(mixt__group *g, const mixt__device_sums *sums)
 {
     mixt__arrival arrival;
-    mixt__waiting waiting = {.seconds = g->timeout, .dead = find_dead, .user = g};
+    mixt__waiting waiting = {.seconds = g->timeout, .dead = find_dead, .user = g, .late = g->late};
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     return sums->wait(&waiting, &arrival) == MIXT_OK ? MIXT_OK : lose(g, &arrival, waiting.seconds);
@@ -115,7 +137,7 @@ void mixt__group_give_up(mixt__group *g)
     g->broken = true;
     snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
     if (g->transport)
-        g->transport->give_up(g->why);
+        g->transport->give_up(g->why, 0);
 }
 
 /* ---- opening ---- */
@@ -148,7 +170,7 @@ size_t mixt__group_memory(int64_t ranks)
 {
     const mixt__group *g = NULL;
     size_t each = sizeof *g->peers + sizeof *g->handles + sizeof *g->out + sizeof *g->in + sizeof *g->ranges +
-                  sizeof *g->cuts + sizeof *g->words;
+                  sizeof *g->cuts + sizeof *g->words + sizeof *g->late;
     return sizeof *g + (size_t)ranks * each + sizeof *g->cuts;
 }
 
@@ -162,7 +184,8 @@ static mixt_status take_memory(mixt__group *g)
     g->ranges = mixt__alloc(n * sizeof *g->ranges);
     g->cuts = mixt__alloc((n + 1) * sizeof *g->cuts);
     g->words = mixt__alloc(n * sizeof *g->words);
-    if (!g->peers || !g->handles || !g->out || !g->in || !g->ranges || !g->cuts || !g->words)
+    g->late = mixt__alloc(n * sizeof *g->late);
+    if (!g->peers || !g->handles || !g->out || !g->in || !g->ranges || !g->cuts || !g->words || !g->late)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d ranks", g->size);
     for (int i = 0; i < g->size; i++)
         g->handles[i] = -1;
@@ -241,6 +264,7 @@ void mixt__group_close(mixt__group *g)
     mixt__free(g->ranges);
     mixt__free(g->cuts);
     mixt__free(g->words);
+    mixt__free(g->late);
     mixt__free(g);
 }
 

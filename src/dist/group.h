@@ -44,6 +44,7 @@ typedef struct mixt__group {
     mixt__range *ranges; // (size) slices of a sum under way
     int64_t *cuts;       // (size + 1) for who needs some
     mixt__word *words;   // (size) what ranks agree on
+    bool *late;          // (size) who has not answered, where one is lost
     bool broken;         // a rank is lost: `why`
     char why[MIXT_NOTICE_SIZE];
     bool settled;  // the newest failure is one that all ranks know of

@@ -4,7 +4,7 @@
 
 #include "mixt/ranks.h"
 
-/** Another rank tells people from now on: rank 0 is lost. */
+/** That rank tells people from now on: those before it are lost. */
 void mixt__ranks_speaker(int rank);
 /** Ranks have found each other. */
 void mixt__ranks_have_joined(void);

@@ -20,6 +20,7 @@ typedef struct mixt__waiting {
     /** Asked several times a second: a rank that is known to have died; -1: none. */
     int (*dead)(void *user);
     void *user;
+    bool *late; // (ranks) receives who has not answered, where that ends it and the transport can tell
 } mixt__waiting;
 
 /** Text that a rank leaves when it gives up: why. */
@@ -30,7 +31,8 @@ typedef struct mixt__arrival {
     int late;                      // a peer that did not answer in time; -1: none
     int dead;                      // a peer that has died; -1: none
     int gave_up;                   // a peer that gave up; -1: none
-    char notice[MIXT_NOTICE_SIZE]; // and why
+    char notice[MIXT_NOTICE_SIZE]; // and why,
+    int speaker;                   // and who is to tell people
 } mixt__arrival;
 
 typedef struct mixt__transport {
@@ -42,8 +44,9 @@ typedef struct mixt__transport {
      *  @param arrival who is to blame where it fails */
     mixt_status (*exchange)(const mixt__message *out, int outs, const mixt__message *in, int ins,
                             const mixt__waiting *waiting, mixt__arrival *arrival);
-    /** Tells all other ranks why this one gives up; waits half a second at most. */
-    void (*give_up)(const char *why);
+    /** Tells all other ranks why this one gives up; waits a fifth of a second at most.
+     *  @param speaker the rank that is to tell people */
+    void (*give_up)(const char *why, int speaker);
     /** @param whole all ranks close it too; else this process ends without them */
     void (*close)(bool whole);
 } mixt__transport;
@@ -75,7 +78,7 @@ typedef struct mixt__device_sums {
 enum { MIXT_DEVICE_ID_SIZE = 128 };
 
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 4"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 5"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.

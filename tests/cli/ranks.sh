@@ -218,34 +218,41 @@ rm -r odd && check train.inject_overflow=0 2 || fail "dist.check of ranks that a
 
 # ---- ranks that die, hang, are told to stop ----
 
-# begin NAME: a long run of two ranks; waits until it trains, leaves the ranks' processes in $rank0 and $rank1
+# begin NAME N [MPIRUN'S OPTIONS...]: a long run of N ranks; waits until it trains, leaves their processes in the array rank
 begin() {
-    timeout 120 mpirun -n 2 "$mixt" train run.yaml "out=$1" train.steps=1000000 train.checkpoint_every=20 dist.timeout=3 \
+    timeout 120 mpirun "${@:3}" -n "$2" "$mixt" train run.yaml "out=$1" train.steps=1000000 train.checkpoint_every=20 dist.timeout=3 \
         watch.monitor=false -q 2>err &
     job=$!
     for _ in $(seq 3000); do [ "$(ls "$1/checkpoints" 2>/dev/null | wc -l)" -ge 2 ] && break; sleep 0.02; done
     for process in $(pgrep -P "$(pgrep -P $job)"); do # of timeout, of mpirun
         [ "$(cat "/proc/$process/comm")" = mixt ] || continue
-        tr '\0' '\n' <"/proc/$process/environ" | grep -q '^OMPI_COMM_WORLD_RANK=0' && rank0=$process || rank1=$process
+        rank[$(tr '\0' '\n' <"/proc/$process/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')]=$process
     done
 }
 # whole NAME: what was saved can be gone on from
 whole() { "$mixt" train --resume "$1" dist.ranks=2 train.steps=$((1 + $(ls "$1/checkpoints" | tail -1 | sed 's/step-0*//'))) -q 2>err || fail "$1 does not go on: $(cat err)"; }
 
-begin killed
-kill -KILL "$rank1"
+begin killed 2
+kill -KILL "${rank[1]}"
 wait $job
-grep -q "^mixt: rank 1 (process $rank1 on .*) has ended before the run" err || grep -q 'rank 1 with PID' err || fail "a rank was killed: $(cat err)"
+grep -q "^mixt: rank 1 (process ${rank[1]} on .*) has ended before the run" err || grep -q 'rank 1 with PID' err || fail "a rank was killed: $(cat err)"
 whole killed
-begin hung
-kill -STOP "$rank0"
+for lost in '0 1' '1 2'; do # one that is left says so, once
+    begin "lost-${lost% *}" 4 --mca odls_base_sigkill_timeout 3
+    kill -KILL "${rank[${lost% *}]}" "${rank[${lost#* }]}"
+    wait $job
+    [ "$(grep -c '^mixt: ' err)" = 1 ] && grep -q "^mixt: rank [$lost] (process .*) has ended before the run" err || fail "ranks $lost were killed: $(cat err)"
+    whole "lost-${lost% *}"
+done
+begin hung 2
+kill -STOP "${rank[0]}"
 wait $job
 status=$?
-kill -KILL "$rank0" 2>/dev/null
-[ $status = 1 ] && grep -q "^mixt: rank 0 (process $rank0 on .*) has not answered for 3 s (dist.timeout)" err || fail "a rank hangs: status $status, $(cat err)"
+kill -KILL "${rank[0]}" 2>/dev/null
+[ $status = 1 ] && grep -q "^mixt: rank 0 (process ${rank[0]} on .*) has not answered for 3 s (dist.timeout)" err || fail "a rank hangs: status $status, $(cat err)"
 whole hung
-begin told
-kill -TERM "$rank1"
+begin told 2
+kill -TERM "${rank[1]}"
 wait $job
 [ $? = 143 ] && grep -q '^mixt: stopped by SIGTERM after step ' err || fail "one rank was told to stop: $(cat err)"
 whole told

@@ -25,11 +25,20 @@ enum {
     LONG_NAP_NANOSECONDS = 200000,
 };
 
-static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002, GIVE_UP_SECONDS = 0.5;
+static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002;
+/** A notice to a rank that has died is never taken. The others end half a second after theirs, and then the launcher
+ *  ends this one: it must have spoken by then. */
+static const double GIVE_UP_SECONDS = 0.2;
 /** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so.
  */
 static const double DOUBT_SECONDS = 1.0;
 static const double OPENING = 10; // times as long as usual, since files are read
+
+/** What a rank that gives up sends, as bytes. */
+typedef struct notice {
+    int32_t speaker;
+    char text[MIXT_NOTICE_SIZE];
+} notice;
 
 static struct {
     mixt__transport transport;
@@ -39,8 +48,8 @@ static struct {
     int tag;
     MPI_Request *requests;
     int capacity;
-    MPI_Request notice;
-    char notice_text[MIXT_NOTICE_SIZE];
+    MPI_Request awaited; // the notice
+    notice notice, mine; // that of another, and this rank's own
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     void (*error_set)(const char *text);
 } state;
@@ -171,19 +180,22 @@ static bool noticed(mixt__arrival *arrival)
 {
     MPI_Status status;
     int flag = 0;
-    if (state.notice == MPI_REQUEST_NULL || MPI_Test(&state.notice, &flag, &status) != MPI_SUCCESS || !flag)
+    if (state.awaited == MPI_REQUEST_NULL || MPI_Test(&state.awaited, &flag, &status) != MPI_SUCCESS || !flag)
         return false;
     arrival->gave_up = status.MPI_SOURCE;
-    snprintf(arrival->notice, sizeof arrival->notice, "%s", state.notice_text);
+    arrival->speaker = state.notice.speaker;
+    snprintf(arrival->notice, sizeof arrival->notice, "%s", state.notice.text);
     return true;
 }
 
 /** A peer of a message that is not through: one of those awaited before one that does not take.
+ *  @param all (ranks) set for that one and any others
  *  @param several set where there are others too */
-static int find_late(const mixt__message *out, int outs, const mixt__message *in, int ins, bool *several)
+static int find_late(const mixt__message *out, int outs, const mixt__message *in, int ins, bool *all, bool *several)
 {
     int flag, late = -1;
     *several = false;
+    memset(all, 0, (size_t)state.transport.size * sizeof *all);
     for (int i = 0; i < ins + outs; i++) {
         int peer = i < ins ? in[i].peer : out[i - ins].peer;
         if (state.requests[i] == MPI_REQUEST_NULL ||
@@ -191,6 +203,7 @@ static int find_late(const mixt__message *out, int outs, const mixt__message *in
             continue;
         *several = *several || (late >= 0 && late != peer);
         late = late < 0 ? peer : late;
+        all[peer] = true;
     }
     return late;
 }
@@ -246,7 +259,7 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
         }
         if (t - start > waiting->seconds) {
             bool several;
-            int late = find_late(out, outs, in, ins, &several);
+            int late = find_late(out, outs, in, ins, waiting->late, &several);
             if (!several || t - start > waiting->seconds + DOUBT_SECONDS) {
                 arrival->late = late;
                 return fail(MIXT_ERROR_STATE, "a rank does not answer");
@@ -256,16 +269,17 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
     }
 }
 
-static void give_up(const char *why)
+static void give_up(const char *why, int speaker)
 {
-    char text[MIXT_NOTICE_SIZE] = "";
-    snprintf(text, sizeof text, "%s", why);
+    notice *mine = &state.mine; // MPI reads it for as long as it likes
+    *mine = (notice){.speaker = speaker};
+    snprintf(mine->text, sizeof mine->text, "%s", why);
     if (!grow(state.transport.size))
         return;
     int count = 0, flag = 0;
     for (int peer = 0; peer < state.transport.size; peer++)
-        if (peer != state.transport.rank &&
-            MPI_Isend(text, sizeof text, MPI_CHAR, peer, TAG_NOTICE, state.comm, &state.requests[count]) == MPI_SUCCESS)
+        if (peer != state.transport.rank && MPI_Isend(mine, sizeof *mine, MPI_BYTE, peer, TAG_NOTICE, state.comm,
+                                                      &state.requests[count]) == MPI_SUCCESS)
             count++;
     for (double start = now(); !flag && now() - start < GIVE_UP_SECONDS; nap(1))
         if (MPI_Testall(count, state.requests, &flag, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
@@ -275,8 +289,8 @@ static void give_up(const char *why)
 static void close_transport(bool whole)
 {
     if (whole) {
-        MPI_Cancel(&state.notice);
-        MPI_Wait(&state.notice, MPI_STATUS_IGNORE);
+        MPI_Cancel(&state.awaited);
+        MPI_Wait(&state.awaited, MPI_STATUS_IGNORE);
         if (state.own) // else the caller does
             (void)within(state.timeout, finalize);
         else
@@ -347,8 +361,8 @@ mixt_status mixt_transport_open(const char *abi, int rank, int size, double time
     state.transport.close = close_transport;
     MPI_Comm_rank(state.comm, &state.transport.rank);
     MPI_Comm_size(state.comm, &state.transport.size);
-    if (MPI_Irecv(state.notice_text, sizeof state.notice_text, MPI_CHAR, MPI_ANY_SOURCE, TAG_NOTICE, state.comm,
-                  &state.notice) != MPI_SUCCESS)
+    if (MPI_Irecv(&state.notice, sizeof state.notice, MPI_BYTE, MPI_ANY_SOURCE, TAG_NOTICE, state.comm,
+                  &state.awaited) != MPI_SUCCESS)
         return fail(MIXT_ERROR_DEVICE, "MPI takes no message");
     *transport = &state.transport;
     return MIXT_OK;

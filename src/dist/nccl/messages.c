@@ -92,9 +92,10 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
 }
 
 /** There is no way around the communicator: its abort ends the others' waits. */
-static void give_up(const char *why)
+static void give_up(const char *why, int speaker)
 {
     (void)why;
+    (void)speaker;
     if (mixt__nccl.comm)
         ncclCommAbort(mixt__nccl.comm);
     mixt__nccl.comm = NULL;
