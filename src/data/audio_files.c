@@ -192,6 +192,7 @@ mixt_status mixt__recordings_share(const mixt_data *data, mixt__recordings *list
         mixt__part part;
     } named[] = {{"val_files", data->options.val_files, MIXT_PART_VAL},
                  {"test_files", data->options.test_files, MIXT_PART_TEST}};
+    int64_t taken = 0;
     for (int n = 0; n < 2; n++) {
         int64_t found = 0;
         for (int64_t i = 0; named[n].glob && i < list->count; i++)
@@ -202,6 +203,12 @@ mixt_status mixt__recordings_share(const mixt_data *data, mixt__recordings *list
         if (named[n].glob && !found)
             return mixt__fail(MIXT_ERROR_CONFIG, "%s: no recording is called as %s says: '%s'; the first is %s",
                               data->path, named[n].key, named[n].glob, list->files[0].name);
+        taken += found;
+        if (named[n].glob && taken >= list->count)
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "%s: all %lld recordings are called as %s says: '%s'; none is left to "
+                              "train on",
+                              data->path, (long long)list->count, named[n].key, named[n].glob);
     }
     return MIXT_OK;
 }

@@ -141,8 +141,8 @@ static mixt_status check_numbers(const mixt_data_options *options)
         (options->mean != 0 && options->std == 0))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mean %g, std %g: expected both, finite, std above 0",
                           (double)options->mean, (double)options->std);
-    if (options->vocab_size && (options->vocab_size < 257 || options->vocab_size > 1 << 24))
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 (all bytes and an end) to %d",
+    if (options->vocab_size < 0 || options->vocab_size > 1 << 24)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected at most %d",
                           (long long)options->vocab_size, 1 << 24);
     if (options->buckets < -1 || options->buckets > MIXT_BUCKETS_MAX)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: buckets %lld, expected -1 to %d", (long long)options->buckets,
@@ -272,6 +272,12 @@ static mixt_status check_used(const mixt_data *data)
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].set)
             MIXT_TRY(mixt__data_check_use(data, options[i].name, options[i].group));
+    bool bytes = data->kind->uses & MIXT_DATA_PAIRS; // else words
+    int64_t least = bytes ? 257 : 16;
+    if (o->vocab_size && o->vocab_size < least)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected %lld (%s) to %d",
+                          (long long)o->vocab_size, (long long)least,
+                          bytes ? "all bytes and an end" : "special tokens and a few words", 1 << 24);
     return MIXT_OK;
 }
 

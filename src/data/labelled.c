@@ -368,6 +368,9 @@ static mixt_status open_rows(mixt_data *data, opening *o)
     bool teaches = data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL;
     reference r = {.longest = data->options.seq};
     MIXT_TRY(like ? take_classes(data, like, &r) : learn_classes(data, &o->train, &r));
+    if (data->options.classes && data->options.classes < r.classes)
+        return mixt__fail(MIXT_ERROR_CONFIG, "labelled:%s: has %lld classes, not %lld", data->path,
+                          (long long)r.classes, (long long)data->options.classes);
     if (!r.worded && data->options.classes > r.classes)
         r.classes = data->options.classes;
     MIXT_TRY(take_tokenizer(data, &o->learned));

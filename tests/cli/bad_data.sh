@@ -157,6 +157,8 @@ no texts                     | train texts.yaml out=x data.path=saidnone.tsv    
 texts with a quote too few   | train texts.yaml out=x data.path=saidquote.csv        | 1 | saidquote.csv: line 3, column 1: the quote that opens the field is never closed
 no such column of texts      | train texts.yaml out=x data.text=words                | 1 | said.tsv: no column 'words' for the text (data.text)
 no such column of labels     | train texts.yaml out=x data.labels=9                  | 1 | said.tsv: no column '9' for the label (data.labels)
+texts of fewer classes       | train texts.yaml out=x data.classes=1                 | 1 | has 2 classes, not 1
+a vocabulary of no words     | train texts.yaml out=x data.vocab_size=8              | 1 | vocab_size 8, expected 16 (special tokens and a few words)
 texts for a language model   | train texts.yaml out=x model=gpt                      | 1 | model gpt needs tokens, the data has labelled texts
 plain text for classes       | train texts.yaml out=x data.kind=text data.path=words.txt | 1 | model bert_classify needs labelled texts
 another pooling              | train texts.yaml out=x net.pool=max                   | 2 | net.pool: expected one of auto, first, mean, found 'max'
@@ -188,6 +190,7 @@ WAV of another rate         | train speech.yaml out=x data.path=wavrate         
 sound that is not read      | train speech.yaml out=x data.path=wavflac           | 1 | wavflac/no_1.flac: cannot be read: convert it to WAV
 text without a tab          | train spoken.yaml out=x data.labels=lines.tsv       | 1 | lines.tsv:2: expected the name of a recording, a tab, and what is said
 text that is no UTF-8       | train spoken.yaml out=x data.labels=lines8.tsv      | 1 | lines8.tsv:2: is no text in UTF-8
+all recordings held out     | train speech.yaml out=x data.val_files=*.wav         | 1 | wav: all 8 recordings are called as val_files says: '*.wav'; none is left to train on
 recording without a text    | train spoken.yaml out=x data.labels=linesfew.tsv    | 1 | wav/yes_2.wav: has no line in linesfew.tsv, nor has its class 'yes'
 two texts for one           | train spoken.yaml out=x data.labels=linestwice.tsv  | 1 | linestwice.tsv:3: 'no' has a text already, in line 1
 LibriSpeech text cut off    | train spoken.yaml out=x data.labels=cut.trans.txt   | 1 | cut.trans.txt:2: expected the name of a recording, a space
