@@ -5,6 +5,7 @@
 #include "run/known.h"
 #include "train/checkpoint.h"
 #include "train/watch.h"
+#include "watch/monitor.h"
 
 #include <string.h>
 
@@ -119,6 +120,8 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
         size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
         size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m) + texts;
         run->graphs = (all > parts ? all - parts : 0) + (texts > TEXTS ? texts : TEXTS);
+        if (!run->events.monitor && mixt__config_bool(run->config, MIXT_KEY_WATCH_MONITOR)) // made when training begins
+            run->graphs += mixt__monitor_bytes();
         if (run->experiment.planned) // ranks that would be joined then
             run->graphs += mixt__group_memory(run->experiment.ranks);
     }

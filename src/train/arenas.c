@@ -46,10 +46,18 @@ int64_t mixt__arena_offset(const mixt__params *p, int64_t param, int which)
     return p->segments[segment].offset;
 }
 
+enum { UNIT = 16 }; // elements: what a rank writes of an arena that all have begins at multiples of it
+
+/** Whether everyone has other moments. The first rank's are written. */
+static bool are_apart(const mixt__trainer *t, int which)
+{
+    mixt__compressor unused;
+    return (which == MOMENT1 || which == MOMENT2) && mixt__local_plan(t, &unused);
+}
+
 /** What this rank writes of an arena. @param one room for a slice */
 static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, mixt__param_slice *one, int64_t *count)
 {
-    enum { UNIT = 16 };
     const mixt__params *p = t->params;
     int64_t rank = t->ranks.group ? t->ranks.group->rank : 0, ranks = t->settings.ranks;
     int64_t total = mixt__arena_elements(p, which), units = total / UNIT;
@@ -57,8 +65,7 @@ static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, mix
         *count = p->shard.slice_count;
         return p->shard.slices;
     }
-    mixt__compressor unused;
-    if ((which == MOMENT1 || which == MOMENT2) && mixt__local_plan(t, &unused)) { // everyone has others: the first's
+    if (are_apart(t, which)) {
         *one = (mixt__param_slice){.count = rank ? 0 : total};
         *count = 1;
         return one;
@@ -81,6 +88,21 @@ int64_t mixt__arena_copied(const mixt__trainer *t, int which, mixt__snapshot_kin
     (void)slices_of(t, which, &one, &count);
     *from = one.begin;
     return one.count;
+}
+
+int64_t mixt__arena_copied_most(const mixt__trainer *t, int which, mixt__snapshot_kind kind)
+{
+    int64_t from, total = mixt__arena_elements(t->params, which), ranks = t->settings.ranks;
+    if (kind != MIXT_SNAPSHOT_PART || mixt__arena_shared_out(t->params, which))
+        return mixt__arena_copied(t, which, kind, &from);
+    int64_t most = (total / UNIT / ranks + 2) * UNIT;
+    return are_apart(t, which) || most > total ? total : most;
+}
+
+int64_t mixt__arenas_pieces_most(const mixt__trainer *t)
+{
+    const mixt__params *p = t->params;
+    return MIXT_ARENAS * (p->count + (p->shard.slice_count ? p->shard.slice_count : 1));
 }
 
 /** A tensor, and where its elements lie: those of `slices`, one after the other from `base` on. */

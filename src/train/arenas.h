@@ -28,6 +28,10 @@ int64_t mixt__arena_offset(const mixt__params *p, int64_t param, int which);
 
 /** Elements of a snapshot's copy of an arena; the first that is copied is number *from of this process's arena. */
 int64_t mixt__arena_copied(const mixt__trainer *t, int which, mixt__snapshot_kind kind, int64_t *from);
+/** The same of whichever rank copies most: what each of them is planned with. */
+int64_t mixt__arena_copied_most(const mixt__trainer *t, int which, mixt__snapshot_kind kind);
+/** Pieces that any rank writes, at most. */
+int64_t mixt__arenas_pieces_most(const mixt__trainer *t);
 /** What this rank writes of all tensors, in their order: arena by arena, parameter by parameter.
  *  @param blocks (MIXT_ARENAS) the copies; NULL: the arena itself @param kind of the copies: of this rank's part, or of
  *  all that it has

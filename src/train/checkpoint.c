@@ -90,10 +90,9 @@ static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 static size_t copies_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     size_t bytes = 0;
-    int64_t from;
     for (int which = 0; which < MIXT_ARENAS; which++)
         bytes += mixt__arena_exists(t->params, which)
-                     ? (size_t)mixt__arena_copied(t, which, kind, &from) * sizeof(float)
+                     ? (size_t)mixt__arena_copied_most(t, which, kind) * sizeof(float)
                      : 0;
     return bytes;
 }
@@ -127,10 +126,10 @@ static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *of, mix
     return used + mixt__feedback_pieces(t, of, tensors, pieces ? pieces + used : NULL);
 }
 
+/** At most, on any rank. */
 static int64_t count_pieces(const mixt__trainer *t)
 {
-    const mixt__snapshot nowhere = {.kind = MIXT_SNAPSHOT_PART};
-    return list_pieces(t, &nowhere, NULL);
+    return mixt__arenas_pieces_most(t) + mixt__feedback_tensors(t);
 }
 
 static size_t pieces_bytes(const mixt__trainer *t)
@@ -191,8 +190,8 @@ static mixt_status take_blocks(mixt__snapshot *s)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int which = 0; which < MIXT_ARENAS; which++) {
-        size_t bytes = (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float);
-        if (!mixt__arena_exists(t->params, which) || !bytes)
+        size_t bytes = (size_t)mixt__arena_copied_most(t, which, s->kind) * sizeof(float); // as planned
+        if (!mixt__arena_exists(t->params, which) || !mixt__arena_copied(t, which, s->kind, &from))
             continue;
         s->blocks[which] = t->backend->alloc_host(bytes);
         if (!s->blocks[which])

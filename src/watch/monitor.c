@@ -97,6 +97,11 @@ mixt_monitor_options mixt_monitor_options_default(void)
                                   .scale_floor = 1};
 }
 
+size_t mixt__monitor_bytes(void)
+{
+    return sizeof(mixt_monitor);
+}
+
 mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor)
 {
     mixt_monitor_options o = options ? *options : mixt_monitor_options_default();

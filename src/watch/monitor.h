@@ -9,6 +9,8 @@
 
 /** NULL when memory ends. */
 json_t *mixt__monitor_pack(const mixt_monitor *monitor);
+/** Bytes that a monitor holds. */
+size_t mixt__monitor_bytes(void);
 /** What does not fit is left out: a monitor that begins anew is no reason to refuse a run. */
 void mixt__monitor_unpack(mixt_monitor *monitor, const json_t *object);
 
