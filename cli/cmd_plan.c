@@ -192,6 +192,7 @@ static json_t *json_fit(const mixt_fit *f)
     json_object_set_new(o, "keep", json_string(f->keep == MIXT_DTYPE_NONE ? "none" : mixt_dtype_name(f->keep)));
     json_object_set_new(o, "cost", json_real(f->cost));
     json_object_set_new(o, "batch_norm", json_boolean(f->batch_norm));
+    json_object_set_new(o, "compares", json_boolean(f->compares));
     return o;
 }
 

@@ -31,6 +31,7 @@ typedef struct mixt_fit {
     int64_t eval_batch; /**< samples in one pass of validation */
     double cost; /**< time that this adds to training, validation included, as a share of it, predicted: 0.05 is 5% */
     bool batch_norm; /**< the split changes what batch norm takes its statistics from */
+    bool compares;   /**< the split changes which samples the loss compares with each other */
     /** The same for people, ended by "". */
     char lines[MIXT_FIT_LINES][MIXT_FIT_WIDTH];
 } mixt_fit;
@@ -58,7 +59,7 @@ typedef struct mixt_largest_batch {
 /**
  * The largest train.batch that fits, all else as the configuration has it: such a run is within the limit, one with a
  * sample more in its batch is not. Validation takes batches as large, or of train.eval_batch, or smaller ones where
- * those do not fit.
+ * those do not fit and the loss does not compare samples of a batch.
  * @param options as for mixt_run_open_config; NULL: none. The observer hears NOTEs of a search that takes long.
  * @param memory bytes that the run may take; 0: train.memory, else what is free now.
  * @return MIXT_ERROR_MEMORY where not even a batch of 1 fits.

@@ -22,6 +22,7 @@ typedef struct mixt__model {
     mixt_loss loss;
     float label_smoothing;
     int64_t classes;              // cross-entropy: outputs that count, the rest is padding; 0: all
+    bool compares;                // the loss holds samples of a pass against each other
     const mixt__teacher *teacher; // of a classifier; borrowed; NULL: none
 } mixt__model;
 

@@ -198,6 +198,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .uses = MIXT_USES_CHANNELS | MIXT_USES_WIDTH | MIXT_USES_LAYERS | MIXT_USES_DROPOUT | MIXT_USES_NORM,
         .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 64, .layers = 1, .norm = MIXT_NORM_BATCH},
         .own_loss = true,
+        .compares = true,
         .check = mixt__convnet_check,
     },
     {.name = NULL},
@@ -476,6 +477,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         return mixt__fail_context(status, "model %s", name);
     bool values = data->target == MIXT_TARGET_VALUES;
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
+    model->compares = entry->compares;
     if (entry->own_loss || sizes->transcribes)
         model->loss = MIXT_LOSS_OWN;
     if (entry->uses & MIXT_USES_VOCAB && entry->input != MIXT_MODEL_TEXTS && sizes->rows > sizes->vocab)

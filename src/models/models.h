@@ -94,6 +94,7 @@ typedef struct mixt__zoo_entry {
     const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
     bool own_loss;           // it adds its losses itself
+    bool compares;           // its loss holds samples of a pass against each other
     bool either;             // hidden layers take the place of its convolutions
     bool sees_all;           // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */

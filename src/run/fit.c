@@ -1,5 +1,6 @@
 /* Every plan is counted whole: the step, validation in batches that fit beside it, batches made ahead, checkpoints,
- * data. Validation gives way first: a smaller batch costs it little and changes nothing in training. */
+ * data. Validation gives way first: a smaller batch costs it little and changes nothing in training. Where the loss
+ * compares samples of a batch it does not: its figures would be those of an easier task. */
 #include "run/fit.h"
 
 #include "base/sizes.h"
@@ -29,7 +30,7 @@ static double updates_between(const mixt_run *run)
     return (double)(every ? every : run->experiment.steps_per_epoch ? run->experiment.steps_per_epoch : 1);
 }
 
-/** Halves validation until the run is within the budget.
+/** Halves validation, where it may be, until the run is within the budget.
  *  @param again the last count is made anew, of plans that are not rough */
 static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, size_t budget, bool again, size_t *bytes)
 {
@@ -37,7 +38,7 @@ static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, si
     while (true) {
         MIXT_TRY(mixt__run_count_plan(c->run, &memory));
         *bytes = budgeted(c->run, &memory);
-        bool last = *bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1;
+        bool last = *bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1 || t->model.compares;
         if (last && !again)
             return MIXT_OK;
         if (last) {
@@ -72,6 +73,12 @@ static bool has_batch_norm(const mixt__trainer *t)
         if (g->nodes[i].op == &mixt__op_batch_norm && ((const mixt__norm_attrs *)g->nodes[i].attrs)->training)
             return true;
     return false;
+}
+
+/** Whether a batch in parts is another training. */
+static bool needs_whole(const mixt__trainer *t)
+{
+    return t->model.compares || has_batch_norm(t);
 }
 
 static int64_t eval_asked(const mixt_run *run)
@@ -127,8 +134,9 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
         add_line(fit, "activations wait for the backward pass in %s: gradients are rounded by that",
                  mixt_dtype_name(fit->keep));
     if (fit->split > run->split || (!fit->asked && fit->split > 1))
-        add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other; the update is that of the batch",
-                 (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch);
+        add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other%s",
+                 (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch,
+                 fit->batch_norm || fit->compares ? "" : "; the update is that of the batch");
     if (fit->eval_batch < eval_asked(run) && run->experiment.val)
         add_line(fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
                  (long long)eval_asked(run));
@@ -136,6 +144,29 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
         add_line(fit, "training should take no longer (predicted, not measured)");
     else if (fit->asked && changed)
         add_line(fit, "training should take about %.1f%% longer (predicted, not measured)", 100 * fit->cost);
+}
+
+/** Of parts, and of validation in other batches, where they are another training or another figure. */
+static void warn_of_parts(mixt_run *run)
+{
+    const mixt__trainer *t = &run->experiment.trainer->core;
+    long long batch = mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH), split = t->settings.split;
+    long long part = t->settings.batch, eval = t->settings.eval_batch;
+    if (split > 1 && has_batch_norm(t))
+        mixt__run_note(run, true,
+                       "warning: batch norm takes its statistics from %lld samples instead of %lld: losses will differ "
+                       "from those of whole batches",
+                       part, part * split);
+    if (split > 1 && t->model.compares)
+        mixt__run_note(run, true,
+                       "warning: the loss compares %lld samples with each other instead of %lld (train.split=%lld): "
+                       "losses will differ from those of whole batches",
+                       part, part * split, split);
+    if (run->experiment.val && eval != batch && t->model.compares)
+        mixt__run_note(run, true,
+                       "warning: validation compares %lld samples with each other instead of %lld (train.eval_batch): "
+                       "its loss and accuracy will differ from those in batches of train.batch",
+                       eval, batch);
 }
 
 void mixt__fit_tell(mixt_run *run)
@@ -146,11 +177,7 @@ void mixt__fit_tell(mixt_run *run)
     if (fit->budget && fit->memory > fit->budget)
         mixt__run_note(run, true, "warning: the plan of this run takes %zu bytes, more than train.memory (%zu)",
                        fit->memory, fit->budget);
-    if (fit->batch_norm)
-        mixt__run_note(run, true,
-                       "warning: batch norm takes its statistics from %lld samples instead of %lld: losses will differ "
-                       "from those of whole batches",
-                       (long long)fit->batch, (long long)(fit->batch * fit->split));
+    warn_of_parts(run);
 }
 
 /* ---- the choice ---- */
@@ -166,6 +193,7 @@ static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit 
     fit->keep = t->settings.policy.keep;
     fit->eval_batch = t->settings.eval_batch;
     fit->batch_norm = fit->split > 1 && has_batch_norm(t);
+    fit->compares = fit->split > 1 && t->model.compares;
     write_lines(run, fit);
 }
 
@@ -208,25 +236,30 @@ static bool listed(const mixt_run *run, int word)
 bool mixt__fit_may_split(const mixt_run *run)
 {
     bool by_hand = !run->resume.run[0] && mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY);
-    return listed(run, MAY_SPLIT) && (by_hand || !has_batch_norm(&run->experiment.trainer->core));
+    return listed(run, MAY_SPLIT) && (by_hand || !needs_whole(&run->experiment.trainer->core));
 }
 
 static mixt_status fail_smallest(const mixt_run *run, const mixt_fit *fit, const mixt__fit_request *request)
 {
     char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT];
     const double mib = 1048576.0;
-    bool norm = has_batch_norm(&run->experiment.trainer->core), both = request->may_recompute && request->may_split;
+    const mixt__trainer *t = &run->experiment.trainer->core;
+    bool both = request->may_recompute && request->may_split;
+    const char *but = both || run->resume.run[0] ? ""
+                      : t->model.compares        ? ", but the loss compares the samples of a part"
+                      : has_batch_norm(t)        ? ", but batch norm takes its statistics from the parts"
+                                                 : "";
     mixt__size_text(fit->budget, budget);
     mixt__size_text(fit->memory, memory);
-    return mixt__fail(
-        MIXT_ERROR_MEMORY,
-        "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
-        "bytes), train.memory=%.0fM would do%s%s%s",
-        budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
-        both                 ? ""
-        : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
-                             : "; with train.memory_may=recompute,split it would take less",
-        norm && !both && !run->resume.run[0] ? ", but batch norm takes its statistics from the parts" : "", "");
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
+                      "bytes), train.memory=%.0fM would do%s%s%s",
+                      budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
+                      both                 ? ""
+                      : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
+                                           : "; with train.memory_may=recompute,split it would take less",
+                      but,
+                      t->model.compares && run->experiment.val ? "; a smaller train.eval_batch may take less" : "");
 }
 
 /** As the configuration has it: what that takes, and how long an update. */

@@ -7,7 +7,7 @@
 /** Counts all of a run for a budget: the measure of a mixt__fit_request. */
 typedef struct mixt__fit_count {
     mixt_run *run;
-    int64_t eval_asked; // samples in a pass of validation: halved until they fit
+    int64_t eval_asked; // samples in a pass of validation: halved until they fit, but for a loss that compares them
 } mixt__fit_count;
 /** @param user a mixt__fit_count */
 mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds);
@@ -18,10 +18,11 @@ mixt_status mixt__fit_new(mixt_run *run);
 /** The same for a run that goes on: its plan is that of its configuration, only validation is cut to fit; under another
  *  train.memory than before it is planned anew, but for the parts of a batch, which are part of its bits. */
 mixt_status mixt__fit_again(mixt_run *run);
-/** Whether train.memory_may lets batches be passed in parts; with batch norm only where it was written by hand, in a
- * new run. */
+/** Whether train.memory_may lets batches be passed in parts; with batch norm, or a loss that compares samples of a
+ *  batch, only where it was written by hand, in a new run. */
 bool mixt__fit_may_split(const mixt_run *run);
-/** Tells what was chosen, as NOTEs; nothing without train.memory. */
+/** Tells what was chosen, as NOTEs, nothing of that without train.memory; and warns where parts of a batch are another
+ *  training than the batch. */
 void mixt__fit_tell(mixt_run *run);
 
 /** Bytes that a run may take: what is free, and what it holds already, less a reserve for what no plan knows. */

@@ -60,10 +60,19 @@ static size_t count(search *s, int64_t batch, int64_t eval)
     return bytes;
 }
 
-/** A batch fits if it does so with the smallest validation, whose memory grows with nothing: counts lie on a line. */
+/** As train.eval_batch says, else of all ranks. */
+static int64_t eval_batch(const search *s, int64_t batch)
+{
+    int64_t given = setting(s->run, MIXT_KEY_TRAIN_EVAL_BATCH);
+    return given ? given : s->ranks * batch;
+}
+
+/** A batch fits if it does so with the smallest validation, whose memory grows with nothing: counts lie on a line.
+ * Where validation may not be cut, it fits with all of it. */
 static void try_batch(search *s, int64_t batch)
 {
-    probe p = {batch, count(s, batch, 1)};
+    bool whole = s->run->experiment.trainer->core.model.compares;
+    probe p = {batch, count(s, batch, whole ? eval_batch(s, batch) : 1)};
     if (p.bytes <= s->limit)
         s->fits = p;
     else
@@ -193,8 +202,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
     if (!found)
         return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
                           (long long)(s.ranks * s.fits.batch));
-    int64_t given = setting(run, MIXT_KEY_TRAIN_EVAL_BATCH);
-    s.fits.bytes = count(&s, s.fits.batch, given ? given : s.ranks * s.fits.batch);
+    s.fits.bytes = count(&s, s.fits.batch, eval_batch(&s, s.fits.batch));
     tell(&s, largest);
     return MIXT_OK;
 }

@@ -119,7 +119,8 @@ static mixt_status plan_batches(mixt__trainer *t, const mixt_data *data)
     return status;
 }
 
-/** In the largest batch that fits, of the one asked for and its halves. */
+/** In the largest batch that fits, of the one asked for and its halves; only in the one asked for where the loss
+ *  compares samples of a batch. */
 static mixt_status fit(mixt__trainer *t, const mixt_data *data, bool with_memory)
 {
     int64_t asked = t->settings.eval_batch;
@@ -135,7 +136,7 @@ static mixt_status fit(mixt__trainer *t, const mixt_data *data, bool with_memory
         if (status == MIXT_OK)
             return MIXT_OK;
         mixt__trainer_free_eval(t);
-        if (t->settings.eval_batch == 1)
+        if (t->settings.eval_batch == 1 || t->model.compares)
             return status;
         t->settings.eval_batch /= 2;
         MIXT_LOG(MEMORY, "%s; trying %lld", mixt_error_text(), (long long)t->settings.eval_batch);

@@ -100,6 +100,26 @@ grep -q '^  split: 1$' norm/config.yaml || fail "batch norm is split unasked"
 grep -q 'train.memory_may=recompute,split it would take less, but batch norm' err || { fail "what could be listed is not told"; cat err; }
 "$mixt" train gpt.yaml $net train.memory=$room train.memory_may=split out=norm-parts -q 2>err || { fail "split by name: status $?"; cat err; }
 grep -q 'warning: batch norm takes its statistics from' err || { fail "no warning of batch norm"; cat err; }
+"$mixt" train gpt.yaml $net train.split=2 out=norm-split -q 2>err || { fail "train.split with batch norm: status $?"; cat err; }
+grep -q 'warning: batch norm takes its statistics from 8 samples instead of 16' err || { fail "no warning of batch norm without a limit"; cat err; }
+
+# Nor is a loss that compares samples of a batch, and its validation is not cut; what is asked for is told.
+pair="model=pair net.layers=1 net.width=16 net.heads=0 net.channels=8,16 net.norm=none data.kind=pairs data.path= data.seq=0 data.limit=0 data.samples=96 train.batch=32 train.steps=1"
+all=$("$mixt" plan gpt.yaml $pair --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["run_memory"]["total"]["host"])')
+least=$("$mixt" train gpt.yaml $pair train.memory=1M out=pair-less 2>&1 | tee err | sed -n 's/.* memory (\([0-9]*\) bytes).*/\1/p')
+grep -q 'train.memory_may=recompute,split it would take less, but the loss compares the samples of a part; a smaller train.eval_batch may' err || { fail "pair: what could be listed is not told"; cat err; }
+[ "${least:-0}" -gt 0 ] && [ "$least" -lt "$all" ] || fail "pair: the least is '$least' of $all"
+"$mixt" plan gpt.yaml $pair --memory "$least" --json >fit.json 2>err || { fail "pair: plan: status $?"; cat err; }
+python3 -c 'import json; f = json.load(open("fit.json"))["fit"]; assert f["split"] == 1 and f["eval_batch"] == 32 and f["recomputed"] and not f["compares"], f' || fail "pair: split or validated in other batches unasked"
+"$mixt" train gpt.yaml $pair train.memory="$least" out=pair 2>err >out || { fail "pair within a limit: status $?"; cat err; }
+grep -q 'compares\|validation in batches\|parts of' out err && { fail "pair: tells of parts or of other batches"; cat out err; }
+"$mixt" plan gpt.yaml $pair train.memory_may=split --memory $((least / 4 * 3)) >out 2>err || { fail "pair: split by name: status $?"; cat err; }
+grep -q 'each batch of 32 in [0-9]* parts of [0-9]*, one after the other$' out || { fail "pair: parts are taken for the batch"; head -4 out; }
+"$mixt" train gpt.yaml $pair train.split=2 train.eval_batch=16 out=pair-parts -q 2>err || { fail "pair in parts: status $?"; cat err; }
+grep -q 'warning: the loss compares 16 samples with each other instead of 32 (train.split=2)' err || { fail "pair: no warning of the split"; cat err; }
+grep -q 'warning: validation compares 16 samples with each other instead of 32 (train.eval_batch)' err || { fail "pair: no warning of validation"; cat err; }
+batch=$("$mixt" plan gpt.yaml $pair --largest-batch --memory "$all" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["batch"])')
+[ "$batch" = 32 ] || fail "pair: the largest batch within what 32 take is $batch"
 
 # The largest batch: it trains within the limit, one more would not.
 for limit in 8M 20M; do
