@@ -42,6 +42,7 @@ typedef struct predictor {
     bool best;           // some INPUT is a user, whose best items are asked for
     bool lines;          // some INPUT is a file of texts
     int64_t line;        // of the text that is shown; 0: it is from no file
+    bool cut;            // its end was not read
     mixt_report *report; // where one was asked for
     cli_table table;
     float *input, *output; // one batch
@@ -142,6 +143,8 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
         json_object_set_new(o, "input", json_string(name));
         if (p->line)
             json_object_set_new(o, "line", json_integer(p->line));
+        if (p->cut)
+            json_object_set_new(o, "cut", json_true());
         if (label)
             json_object_set_new(o, "label", json_integer(*label));
         if (label && p->info->class_names && *label < p->info->classes)
@@ -299,12 +302,29 @@ static mixt_status predict_source(predictor *p, const source *s)
             if (p->json)
                 CLI_TRY(cli_json_name(name));
             p->line = s->inputs ? mixt_inputs_line(s->inputs, first + i) : 0;
+            p->cut = s->inputs && mixt_inputs_cut(s->inputs, first + i);
             CLI_TRY(show_sample(p, s, name, i, count));
         }
         if (s->data && p->report)
             CLI_TRY(mixt_report_add(p->report, p->output, p->target, count));
     }
     return MIXT_OK;
+}
+
+/** Of texts that are judged by their beginning. */
+static void tell_cut(const source *s)
+{
+    int64_t cut = 0, first = 0;
+    for (int64_t i = s->first; s->inputs && i < s->end; i++)
+        if (mixt_inputs_cut(s->inputs, i) && !cut++)
+            first = mixt_inputs_line(s->inputs, i);
+    if (cut && !first)
+        fprintf(stderr, "mixt: %.40s%s: is longer than the model has places and cut off\n", s->name,
+                strlen(s->name) > 40 ? "…" : "");
+    else if (cut)
+        fprintf(stderr, "mixt: %s: %lld of %lld texts are longer than the model has places and cut off: line %lld%s\n",
+                s->name, (long long)cut, (long long)(s->end - s->first), (long long)first,
+                cut > 1 ? " is the first" : "");
 }
 
 /** A language model judges no samples, and need not be opened to know that. */
@@ -422,6 +442,8 @@ static mixt_status predict(predictor *p, const cli_args *args)
         status = open_source(p, args->settings[i], &s);
         if (status == MIXT_OK)
             status = predict_source(p, &s);
+        if (status == MIXT_OK)
+            tell_cut(&s);
         mixt_inputs_close(s.inputs);
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same

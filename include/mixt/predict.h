@@ -38,6 +38,8 @@ int64_t mixt_inputs_count(const mixt_inputs *inputs);
 /** Line of its file, from 1, that a sample begins on, where samples are the texts of a file; 0: it has none. Empty
  * lines are no samples, so that lines and samples need not agree. */
 int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index);
+/** Whether a sample is a text that is longer than the model has places: its end is not read. */
+bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index);
 /**
  * Reads samples first, first + 1, …
  * @param samples room for count × input_elements of the data; of several inputs as a batch of `count` has them.

@@ -247,12 +247,21 @@ int64_t mixt_inputs_count(const mixt_inputs *inputs)
     return inputs->texts ? mixt__input_texts_count(inputs->texts) : inputs->table.rows;
 }
 
+/** Whether a sample is there and is a text. */
+static bool is_text(const mixt_inputs *inputs, int64_t index)
+{
+    return mixt__need_open(inputs, "inputs") == MIXT_OK && inputs->texts && index >= 0 &&
+           index < mixt__input_texts_count(inputs->texts);
+}
+
 int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index)
 {
-    if (mixt__need_open(inputs, "inputs") != MIXT_OK || !inputs->texts || index < 0 ||
-        index >= mixt__input_texts_count(inputs->texts))
-        return 0;
-    return mixt__input_texts_line(inputs->texts, index);
+    return is_text(inputs, index) ? mixt__input_texts_line(inputs->texts, index) : 0;
+}
+
+bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index)
+{
+    return is_text(inputs, index) && mixt__input_texts_cut(inputs->texts, index);
 }
 
 static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *sample)

@@ -9,6 +9,7 @@ struct mixt__input_texts {
     mixt__tokens tokens; // of all texts, one behind the other
     int64_t *begin;      // (count + 1)
     int64_t *line;       // (count) of the file; 0: none
+    bool *cut;           // (count)
     int64_t count;
 };
 
@@ -34,12 +35,13 @@ static mixt_status encode(const mixt__text_rows *rows, const mixt_data *like, mi
     void *worker = NULL;
     t->begin = mixt__alloc((size_t)(rows->count + 1) * sizeof *t->begin);
     t->line = mixt__alloc((size_t)(rows->count + 1) * sizeof *t->line);
-    if (!t->begin || !t->line)
+    t->cut = mixt__alloc((size_t)(rows->count + 1) * sizeof *t->cut);
+    if (!t->begin || !t->line || !t->cut)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its texts", rows->path);
     mixt_status status = tokenizer->kind->worker_new ? tokenizer->kind->worker_new(tokenizer, &worker) : MIXT_OK;
     for (int64_t i = 0; i < rows->count && status == MIXT_OK; i++) {
-        bool cut;
-        status = mixt__text_tokens(tokenizer, worker, rows->row[i].text, like->info.input_dims[0], &t->tokens, &cut);
+        status =
+            mixt__text_tokens(tokenizer, worker, rows->row[i].text, like->info.input_dims[0], &t->tokens, &t->cut[i]);
         t->begin[i + 1] = t->tokens.count;
         t->line[i] = rows->file.bytes ? rows->row[i].line : 0;
         if (status == MIXT_OK && t->begin[i + 1] == t->begin[i])
@@ -81,6 +83,7 @@ void mixt__input_texts_close(mixt__input_texts *texts)
     mixt__tokens_free(&texts->tokens);
     mixt__free(texts->begin);
     mixt__free(texts->line);
+    mixt__free(texts->cut);
     mixt__free(texts);
 }
 
@@ -92,6 +95,11 @@ int64_t mixt__input_texts_count(const mixt__input_texts *texts)
 int64_t mixt__input_texts_line(const mixt__input_texts *texts, int64_t index)
 {
     return texts->line[index];
+}
+
+bool mixt__input_texts_cut(const mixt__input_texts *texts, int64_t index)
+{
+    return texts->cut[index];
 }
 
 void mixt__input_texts_read(const mixt__input_texts *texts, const mixt_data *like, int64_t first, int64_t count,

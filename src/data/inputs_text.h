@@ -16,6 +16,8 @@ void mixt__input_texts_close(mixt__input_texts *texts);
 int64_t mixt__input_texts_count(const mixt__input_texts *texts);
 /** Of the file, from 1, that a text begins on; 0: it is not from a file. */
 int64_t mixt__input_texts_line(const mixt__input_texts *texts, int64_t index);
+/** Whether a text was longer than a sample can be. */
+bool mixt__input_texts_cut(const mixt__input_texts *texts, int64_t index);
 /** Texts [first, first + count) as the inputs of a batch of `count`. */
 void mixt__input_texts_read(const mixt__input_texts *texts, const mixt_data *like, int64_t first, int64_t count,
                             void *samples);

@@ -31,6 +31,16 @@ printf 'number,text\n1,the plot is clever\n2,"the cast was dull"\n' >rows.csv
 "$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *3  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
 "$mixt" predict bf16 val:0-1 'text:the plot is clever' | grep -q '^input  *class' || fail "lines of what is no file: $("$mixt" predict bf16 val:0-1)"
 
+# Texts that are longer than the model has places are cut, which is told.
+long=$(printf 'clever %.0s' $(seq 300))
+printf 'the plot is clever\n\n%s\nthe cast was dull\n%s\n' "$long" "$long" >long.txt
+"$mixt" predict bf16 long.txt "text:$long" --json >out 2>err || fail "predict long texts"
+grep -qx 'mixt: long.txt: 2 of 4 texts are longer than the model has places and cut off: line 3 is the first' err || { fail "texts that are cut are not told"; cat err; }
+grep -q '^mixt: text:clever .*…: is longer than the model has places and cut off$' err || { fail "a text that is cut is not told"; cat err; }
+[ "$(grep -o '"line":[0-9]*,"cut":true' out | tr '\n' ' ')" = '"line":3,"cut":true "line":5,"cut":true ' ] || fail "cut: $(cat out)"
+"$mixt" predict bf16 long.txt:0-1 2>&1 >out | grep -qx 'mixt: long.txt: 1 of 2 texts .* cut off: line 3' || fail "of those asked for, one is cut"
+"$mixt" predict bf16 lines.txt 2>&1 >out | grep -q cut && fail "short texts are told of as cut"
+
 # The run has its vocabulary: it is judged without the data, moved, and evaluated on a file of the same kind.
 [ "$(head -3 bf16/vocab/vocab.txt | tr '\n' ' ')" = '[PAD] [UNK] [CLS] ' ] || fail "vocab.txt: $(head -3 bf16/vocab/vocab.txt)"
 printf 'text\tlabel\nthe plot is clever\tgood\nthe cast was dull\tbad\n' >own.tsv
