@@ -76,15 +76,19 @@ static void definition(FILE *stream, const char *title, const char *text)
     cli_wrap(stream, text, TEXT_COLUMN, TEXT_COLUMN, help_width(stream));
 }
 
+size_t cli_paragraph(const char *text, const char **next)
+{
+    const char *end = strstr(text, "\n\n");
+    size_t bytes = end ? (size_t)(end - text) : strlen(text);
+    *next = end ? end + 2 : text + bytes;
+    return bytes;
+}
+
 static void paragraphs(FILE *stream, const char *text)
 {
-    while (*text) {
-        const char *end = strstr(text, "\n\n");
-        char paragraph[1024];
-        snprintf(paragraph, sizeof paragraph, "%.*s", (int)(end ? end - text : (long)strlen(text)), text);
-        cli_wrap(stream, paragraph, 0, 0, help_width(stream));
-        text = end ? end + 2 : "";
-        if (*text)
+    for (const char *next; *text; text = next) {
+        cli_wrap_part(stream, text, cli_paragraph(text, &next), help_width(stream));
+        if (*next)
             fputc('\n', stream);
     }
 }

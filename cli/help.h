@@ -16,6 +16,10 @@ const char *cli_option_title(const cli_option *option, char *text, size_t size);
 /** The help of an option with its default and range, as one sentence. */
 const char *cli_option_text(const cli_option *option, char *text, size_t size);
 
+/** Bytes of the first paragraph of a text, however long. @param next set to where the one behind it begins, or to the
+ *  text's end */
+size_t cli_paragraph(const char *text, const char **next);
+
 void cli_help_overview(FILE *stream);
 void cli_help_command(FILE *stream, const cli_command *command);
 /** The key table of the configuration. */

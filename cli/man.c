@@ -6,12 +6,12 @@
 #include <ctype.h>
 #include <string.h>
 
-/** Text with roff's own characters escaped. Never ends the line. */
-static void roff(FILE *stream, const char *text)
+/** The first bytes of a text, with roff's own characters escaped. Never ends the line. */
+static void roff_part(FILE *stream, const char *text, size_t bytes)
 {
     if (*text == '.' || *text == '\'')
         fputs("\\&", stream);
-    for (; *text; text++) {
+    for (const char *end = text + bytes; text < end; text++) {
         if (*text == '\\')
             fputs("\\e", stream);
         else if (*text == '-')
@@ -23,6 +23,11 @@ static void roff(FILE *stream, const char *text)
         else
             fputc(*text == '\n' ? ' ' : *text, stream);
     }
+}
+
+static void roff(FILE *stream, const char *text)
+{
+    roff_part(stream, text, strlen(text));
 }
 
 static void header(FILE *stream, const char *name, int section, const char *summary)
@@ -49,14 +54,10 @@ static void definition(FILE *stream, const char *title, const char *text)
 
 static void paragraphs(FILE *stream, const char *text)
 {
-    while (*text) {
-        const char *end = strstr(text, "\n\n");
-        char paragraph[1024];
-        snprintf(paragraph, sizeof paragraph, "%.*s", (int)(end ? end - text : (long)strlen(text)), text);
+    for (const char *next; *text; text = next) {
         fputs(".PP\n", stream);
-        roff(stream, paragraph);
+        roff_part(stream, text, cli_paragraph(text, &next));
         fputc('\n', stream);
-        text = end ? end + 2 : "";
     }
 }
 

@@ -47,11 +47,11 @@ int cli_text_width(const char *text)
     return width;
 }
 
-void cli_wrap(FILE *stream, const char *text, int column, int indent, int width)
+static void wrap(FILE *stream, const char *text, const char *end, int column, int indent, int width)
 {
     bool first = true;
-    while (*(text += strspn(text, " "))) {
-        int length = (int)strcspn(text, " "), cells = 0;
+    while ((text += strspn(text, " ")) < end) {
+        int word = (int)strcspn(text, " "), length = word < end - text ? word : (int)(end - text), cells = 0;
         for (int i = 0; i < length; i++)
             cells += ((unsigned char)text[i] & 0xc0) != 0x80;
         if (!first && column + 1 + cells > width) {
@@ -65,6 +65,16 @@ void cli_wrap(FILE *stream, const char *text, int column, int indent, int width)
         text += length;
     }
     fputc('\n', stream);
+}
+
+void cli_wrap(FILE *stream, const char *text, int column, int indent, int width)
+{
+    wrap(stream, text, text + strlen(text), column, indent, width);
+}
+
+void cli_wrap_part(FILE *stream, const char *text, size_t bytes, int width)
+{
+    wrap(stream, text, text + bytes, 0, 0, width);
 }
 
 void cli_line(FILE *stream, const char *label, const char *format, ...)

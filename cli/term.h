@@ -21,6 +21,8 @@ int cli_columns(FILE *stream);
 int cli_text_width(const char *text);
 /** Prints text wrapped at `width` columns; the first line starts at column `column`, the others at `indent`. */
 void cli_wrap(FILE *stream, const char *text, int column, int indent, int width);
+/** The same of the first `bytes` of a text, from column 0. */
+void cli_wrap_part(FILE *stream, const char *text, size_t bytes, int width);
 /** Prints `label` and a line of text: on a terminal wrapped at its width, further lines below the text; else as it is.
  */
 void cli_line(FILE *stream, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -64,6 +64,11 @@ for command in $commands; do
     for option in $(grep -oE -- '^  (-., )?--[a-z-]+' "$work/help" | grep -oE -- '--[a-z-]+' | grep -v -- '--help'); do
         sed -n '/^Usage/,/^$/p' "$work/help" | grep -q -- "$option" || fail "$command: $option is not in the synopsis"
     done
+    # Each paragraph of what it does ends with its last sentence, here and on the man page.
+    ends=$(sed -n '/^Usage/,/^\(Arguments\|Options\)$/p' "$work/help" | sed '1,/^$/d; /^\(Arguments\|Options\)$/d' | awk '!NF && line !~ /[.]$/ { print line } { line = $0 }')
+    [ -z "$ends" ] || fail "$command: a paragraph ends with: $ends"
+    ends=$("$mixt" help --man "$command" | sed -n '/^.SH DESCRIPTION/,/^.SH [AO]/p' | grep -v '^[.]\(PP\|SH\)' | grep -v '[.]$')
+    [ -z "$ends" ] || fail "$command: a paragraph of the man page ends with: ${ends: -60}"
     twice=$(grep -oE -- '^  -[a-zA-Z]\b' "$work/help" | sort | uniq -d)
     [ -z "$twice" ] || fail "$command: two options have one letter: $twice"
 done
