@@ -216,6 +216,8 @@ typedef int64_t mixt__promise(const unsigned char *bytes, int64_t size);
 /** Reads what `promise` says of the first `head` bytes, and one more where the file is longer. */
 mixt_status mixt__bytes_read_promised(const char *path, int64_t head, mixt__promise *promise, mixt__bytes *bytes);
 void mixt__bytes_free(mixt__bytes *bytes);
+/** Bytes of the byte order mark that some editors put in front of a text in UTF-8: 3, or 0. */
+int64_t mixt__bytes_mark(const mixt__bytes *bytes);
 bool mixt__path_is_directory(const char *path);
 bool mixt__path_is_file(const char *path);
 /** The file DIR/NAME or DIR/NAME.gz as a string of the data set; NULL when there is none (or no memory). */

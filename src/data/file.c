@@ -202,3 +202,8 @@ void mixt__bytes_free(mixt__bytes *bytes)
     mixt__free(bytes->bytes);
     *bytes = (mixt__bytes){0};
 }
+
+int64_t mixt__bytes_mark(const mixt__bytes *bytes)
+{
+    return bytes->size >= 3 && !memcmp(bytes->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+}

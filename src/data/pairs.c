@@ -166,7 +166,7 @@ static mixt_status take_line(mixt_data *data, pairs_state *state, gathering *g, 
 
 static mixt_status take_lines(mixt_data *data, pairs_state *state, gathering *g, const mixt__bytes *file)
 {
-    const char *at = (const char *)file->bytes, *end = at + file->size;
+    const char *at = (const char *)file->bytes + mixt__bytes_mark(file), *end = (const char *)file->bytes + file->size;
     int64_t lines = 1, limit = data->options.limit;
     for (const char *c = at; c < end; c++)
         lines += *c == '\n';

@@ -36,8 +36,7 @@ static char separator_of(const char *path, const unsigned char *at, const unsign
 mixt__records mixt__records_of(const char *path, mixt__bytes *file)
 {
     mixt__records r = {.path = path, .at = file->bytes, .end = file->bytes + file->size, .line = 1};
-    if (file->size >= 3 && !memcmp(file->bytes, "\xef\xbb\xbf", 3))
-        r.at += 3;
+    r.at += mixt__bytes_mark(file);
     r.separator = separator_of(path, r.at, r.end);
     return r;
 }

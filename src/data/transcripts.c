@@ -67,8 +67,7 @@ static mixt_status add_lines(mixt_data *data, const mixt__transcript_file *file,
     if (valid < bytes->size || zero)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: is no text in UTF-8", file->path,
                           (long long)line_at(bytes, valid < bytes->size ? valid : zero - bytes->bytes));
-    char *at = (char *)bytes->bytes, *end = at + bytes->size;
-    at += bytes->size >= 3 && !memcmp(at, "\xef\xbb\xbf", 3) ? 3 : 0; // a mark that some editors put in front
+    char *at = (char *)bytes->bytes + mixt__bytes_mark(bytes), *end = (char *)bytes->bytes + bytes->size;
     for (int64_t number = 1; at < end; number++) {
         char *next = memchr(at, '\n', (size_t)(end - at));
         next = next ? next : end; // a NUL stands behind the last byte

@@ -34,6 +34,9 @@ done >folder/captions.tsv
 "$mixt" train "$root/configs/pair.yaml" $small data.samples=0 data.path=folder data.crop=16 train.batch=5 train.steps=3 out=own -q 2>err || { fail "folder: status $?"; cat err; }
 "$mixt" eval own --split train >out 2>err || { fail "folder, eval: status $?"; cat err; }
 grep -q '% of 11$\|% of 11 over' out || { fail "folder, eval: says"; cat out; }
+cp -r folder marked
+{ printf '\xef\xbb\xbf'; cat folder/captions.tsv; } >marked/captions.tsv
+"$mixt" train "$root/configs/pair.yaml" $small data.samples=0 data.path=marked data.crop=16 train.batch=5 train.steps=3 out=marked-run -q 2>err || { fail "a byte order mark: status $?"; cat err; }
 
 # refused TEXT ARGUMENT...: fails, says so, and makes nothing
 refused() {
