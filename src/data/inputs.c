@@ -28,11 +28,24 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && !strcmp(text + length - tail, ending);
 }
 
-static mixt_status read_picture(const char *path, const mixt_data_info *info, mixt__table *table)
+static bool takes_clips(const mixt_data_info *info)
 {
+    return info->input_rank == 4 && (info->input_dims[3] == 1 || info->input_dims[3] == 3);
+}
+
+/** What is neither an array nor a recording may be a picture, where the model takes those. */
+static mixt_status read_picture(const char *path, const mixt_data *like, mixt__table *table)
+{
+    const mixt_data_info *info = &like->info;
     mixt__picture picture;
     if (info->input_rank != 3 || (info->input_dims[2] != 1 && info->input_dims[2] != 3))
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is a picture, but the model was trained on samples of shape %s", path,
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is no %s, but the model was trained on %s of shape %s", path,
+                          like->options.rate  ? "WAV file"
+                          : takes_clips(info) ? "folder of pictures"
+                                              : ".npy or .npz array",
+                          like->options.rate  ? "recordings: features"
+                          : takes_clips(info) ? "clips"
+                                              : "samples",
                           mixt__dims_print(info->input_rank, info->input_dims).text);
     MIXT_TRY(mixt__picture_read(path, info->input_dims[2], &picture));
     *table = (mixt__table){.path = path, .block = picture.pixels, .input = picture.pixels, .rows = 1, .rank = 3};
@@ -108,8 +121,7 @@ cleanup:
 static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table, int64_t *frames)
 {
     const mixt_data_info *info = &like->info;
-    bool clips = info->input_rank == 4 && (info->input_dims[3] == 1 || info->input_dims[3] == 3);
-    if (mixt__path_is_directory(path) && clips)
+    if (mixt__path_is_directory(path) && takes_clips(info))
         return read_clip(path, info, table);
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE,
@@ -121,7 +133,7 @@ static mixt_status read_table(const char *path, const mixt_data *like, mixt__tab
         return mixt__npz_read_inputs(path, table);
     if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
         return mixt__idx_read_images(path, table);
-    return mixt__wav_is(path) ? read_recording(path, like, table, frames) : read_picture(path, info, table);
+    return mixt__wav_is(path) ? read_recording(path, like, table, frames) : read_picture(path, like, table);
 }
 
 /** An array that is one sample itself becomes one row. */
