@@ -85,10 +85,22 @@ const char *mixt__choice_list(const char *choices, char *text, size_t size)
     return text;
 }
 
+/** Words for a choice that are spelt like another one. */
+static const char *const meant[][2] = {{"gpu", "cuda"}};
+
+/** The choice that a word is another one for; -1: none. */
+static int find_meant(const char *choices, const char *word)
+{
+    for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
+        if (!mixt__edit_distance(word, meant[i][0]))
+            return mixt__choice_find(choices, meant[i][1]);
+    return -1;
+}
+
 const char *mixt__choice_hint(const char *choices, const char *word, char *text, size_t size)
 {
     char known[64];
-    int best = -1, distance = 0;
+    int best = find_meant(choices, word), distance = 0;
     for (int i = 0; *mixt__choice_name(choices, i, known, sizeof known); i++) {
         mixt__nearest nearest = {.wanted = word};
         mixt__nearest_offer(&nearest, known);

@@ -105,13 +105,13 @@ static mixt_status parse_number(double *number, const mixt_config_record *record
     double value = mixt__read_double(text, &end);
     if (*end || end == text)
         return fail_type(record, text, quoted);
-    if (!isfinite(
-            (float)value)) // numbers are used as FP32: one that is not finite or 0 there would mean something else
+    MIXT_TRY(check_range(record, value, text));
+    if (!isfinite((float)value)) // numbers are used as FP32: not finite or 0 there would mean something else
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large: at most 3.4e38 in size", record->name, text);
     if (value != 0 && (float)value == 0)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too small to be told from 0", record->name, text);
     *number = value;
-    return check_range(record, value, text);
+    return MIXT_OK;
 }
 
 /** The next code point of UTF-8 text, advancing *at; 0xFFFFFFFF when the bytes are not UTF-8. */

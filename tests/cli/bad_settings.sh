@@ -56,6 +56,10 @@ links of no machine         | plan tiny.yaml --ranks 2 --machine nosuch         
 plan for no ranks           | plan tiny.yaml --ranks 0                            | 2 | --ranks: 0 is out of range: must be from 1
 batch for too little memory | plan tiny.yaml --largest-batch --memory 10K         | 1 | not even a batch of 1 fits
 unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?
+choice by another word      | train tiny.yaml out=x device=GPU                    | 2 | did you mean cuda?
+number far out of range     | train tiny.yaml out=x data.seconds=1e300            | 2 | data.seconds: 1e300 is out of range: must be from 0 to 3600
+number far below its range  | train tiny.yaml out=x train.lr=-1e300               | 2 | train.lr: -1e300 is out of range: must be at least 0
+number that no FP32 holds   | train tiny.yaml out=x train.lr=1e300                | 2 | train.lr: 1e300 is too large: at most 3.4e38
 batch of none               | train tiny.yaml out=x train.batch=0                 | 2 | train.batch: 0 is out of range
 too many threads            | train tiny.yaml out=x threads=5000                  | 2 | threads: 5000 is out of range
 seed beyond 64 bits         | train tiny.yaml out=x seed=99999999999999999999     | 2 | does not fit 64 bits
