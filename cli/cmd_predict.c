@@ -407,8 +407,11 @@ static mixt_status refuse_options(const predictor *p, const cli_args *args)
         return mixt_fail(MIXT_ERROR_ARGUMENT,
                          "--top: %s gives %s, not classes or items among which there is a best one", run,
                          texts ? "texts" : "values");
-    if (cli_flag(args, "report") && translates)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: %s is a translator: mixt eval has its BLEU", run);
+    if (cli_flag(args, "report") && (texts || cli_is_pairs(p->info)))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: %s is a %s", run,
+                         translates ? "translator: mixt eval has its BLEU"
+                         : texts    ? "model of what is said: mixt eval has its error rates"
+                                    : "model of pictures with captions: mixt eval has its recall");
     return MIXT_OK;
 }
 

@@ -32,11 +32,16 @@ static void show_progress(void *user, int64_t done, int64_t total)
     fflush(stderr);
 }
 
-static mixt_translate_options options_of(const cli_args *args)
+static mixt_status take_options(const cli_args *args, mixt_translate_options *options)
 {
     double penalty = cli_number(args, "length-penalty");
-    return (mixt_translate_options){
-        .beams = cli_int(args, "beams"), .length_penalty = penalty > 0 ? penalty : -1, .progress = show_progress};
+    int64_t beams = cli_int(args, "beams");
+    *options = (mixt_translate_options){
+        .beams = beams, .length_penalty = penalty > 0 ? penalty : -1, .progress = show_progress};
+    return beams <= MIXT_BEAMS_MAX
+               ? MIXT_OK
+               : mixt_fail(MIXT_ERROR_ARGUMENT, "--beams %lld: %s is a translator, which follows %d texts at most",
+                           (long long)beams, cli_word(args, 0), MIXT_BEAMS_MAX);
 }
 
 static mixt_status open_tokenizer(mixt_run *run, mixt_tokenizer **tokenizer)
@@ -48,11 +53,12 @@ static mixt_status open_tokenizer(mixt_run *run, mixt_tokenizer **tokenizer)
 
 mixt_status cli_translate_score(const cli_args *args, mixt_run *run, const mixt_data *data, mixt_bleu *bleu)
 {
-    mixt_translate_options options = options_of(args);
+    mixt_translate_options options;
     mixt_tokenizer *tokenizer;
     *bleu = (mixt_bleu){0};
     if (!cli_is_translator(mixt_data_describe(data)))
         return MIXT_OK;
+    CLI_TRY(take_options(args, &options));
     CLI_TRY(open_tokenizer(run, &tokenizer));
     mixt_status status = mixt_translate_score(mixt_run_trainer(run), tokenizer, data, &options, bleu);
     mixt_tokenizer_close(tokenizer);
@@ -175,7 +181,8 @@ static mixt_status translate_file(const cli_args *args, mixt_run *run, const mix
                                   const char *name)
 {
     lines l = {0};
-    mixt_translate_options options = options_of(args);
+    mixt_translate_options options;
+    CLI_TRY(take_options(args, &options));
     mixt_status status = open_lines(name, &l);
     mixt_translation *translations = calloc(l.count + 1, sizeof *translations);
     if (status == MIXT_OK && !translations)

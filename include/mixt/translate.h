@@ -15,9 +15,12 @@
 extern "C" {
 #endif
 
+enum { MIXT_BEAMS_MAX = 64 }; /**< texts that are followed at once, at most */
+
 /** Zeros are the defaults. */
 typedef struct mixt_translate_options {
-    int64_t beams; /**< texts that are followed at once, 1 to 64; default 5; 1: the most probable token at each step */
+    int64_t beams; /**< texts that are followed at once, 1 to MIXT_BEAMS_MAX; default 5; 1: the most probable token at
+                      each step */
     double length_penalty; /**< scores are divided by length^this: 0 favours short texts; default 1, below 0: 0 */
     int64_t batch;         /**< sentences at once; default 64 */
     /** Told of sentences done and in all, from the calling thread. Default: NULL */

@@ -32,10 +32,12 @@ mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "%s: %g seconds at %lld samples a second, a frame every %g ms: %lld frames", what, o->seconds,
                           (long long)o->rate, o->hop, (long long)audio->frames);
-    if (o->time_mask >= audio->frames || o->mel_mask >= o->mels)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG, "%s: time_mask %lld or mel_mask %lld hides all of %lld frames or %lld bands", what,
-            (long long)o->time_mask, (long long)o->mel_mask, (long long)audio->frames, (long long)o->mels);
+    bool time = o->time_mask >= audio->frames;
+    if (time || o->mel_mask >= o->mels)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: data.%s=%lld hides all of the %lld %s (in C: %s)", what,
+                          time ? "time_mask" : "mel_mask", (long long)(time ? o->time_mask : o->mel_mask),
+                          (long long)(time ? audio->frames : o->mels), time ? "frames" : "bands",
+                          time ? "time_mask" : "mel_mask");
     return MIXT_OK;
 }
 

@@ -7,9 +7,7 @@
 #ifndef MIXT_INFER_BEAM_H
 #define MIXT_INFER_BEAM_H
 
-#include "mixt/types.h"
-
-enum { MIXT_BEAMS_MAX = 64 };
+#include "mixt/translate.h"
 
 typedef struct mixt__beam_options {
     int64_t texts; // at once

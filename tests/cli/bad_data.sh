@@ -210,7 +210,8 @@ no such recordings          | train speech.yaml out=x data.path=nowhere         
 test part of no file        | train speech.yaml out=x data.test_files=x*          | 1 | no recording is called as test_files says: 'x*'; the first is no_1.wav
 part of words drawn         | train speech.yaml out=x data.path= data.val_files=x* | 1 | val_files and test_files need recordings
 too many mel bands          | train speech.yaml out=x data.mels=300               | 1 | holds no line of the spectrum
-mask of everything          | train speech.yaml out=x data.mel_mask=40            | 1 | mel_mask 40 hides all
+mask of all bands           | train speech.yaml out=x data.mel_mask=40            | 1 | data.mel_mask=40 hides all of the 40 bands
+mask of all frames          | train speech.yaml out=x data.time_mask=100000       | 1 | data.time_mask=100000 hides all of the
 rate out of range           | train speech.yaml out=x data.rate=900000            | 2 | data.rate: 900000 is out of range
 frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' means nothing to digits
 words too short to pool     | train speech.yaml out=x net.channels=4,4,4,4,4,4    | 1 | to nothing

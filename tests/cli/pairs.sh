@@ -21,6 +21,8 @@ grep -q 'recall at 1 and 5: caption of a picture .*% of .*, picture of a caption
 "$mixt" predict run val:0-2 --top 2 >out 2>err || { fail "predict: status $?"; cat err; }
 [ "$(grep -c '^val:[0-2]  a [ls]' out)" = 3 ] || { fail "predict: says"; cat out; }
 "$mixt" predict run val:1 --json | grep -q '"input":"val:1","label":"a .*","captions":\[{"caption":"a ' || fail "predict --json"
+"$mixt" predict run val:0-2 --report >out 2>err && fail "predict: a report on captions"
+grep -q -- '--report: run is a model of pictures with captions: mixt eval has its recall' err || { fail "predict --report: says"; cat err; }
 "$mixt" predict run "$root/README.md" >out 2>err && fail "predict: took a file"
 "$mixt" train "$root/configs/pair.yaml" $small train.steps=8 precision=fp16 train.accumulate=2 out=half -q 2>err || { fail "fp16: status $?"; cat err; }
 

@@ -60,6 +60,11 @@ for beam in 1 4; do
 done
 grep -q '"character_error_rate":0\.[0-4]' found || fail "tones are not learned: $(cat found)"
 "$mixt" predict tones-run tones/3.wav | grep -q '^tones/3.wav' || fail "predict of a file"
+"$mixt" predict tones-run train --report >out 2>err && fail "a report on texts"
+grep -q -- '--report: tones-run is a model of what is said: mixt eval has its error rates' err || fail "a report on texts: $(cat err)"
+echo words >words.txt
+"$mixt" predict tones-run words.txt >out 2>err && fail "a text was heard"
+grep -q 'words.txt: is no WAV file, but the model was trained on recordings: features of shape' err || fail "a text that is no recording: $(cat err)"
 "$mixt" predict tones-run tones/3.wav --json | grep -q '"text":"' || fail "predict of a file as JSON"
 "$mixt" eval tones-run --split train | grep -q 'character error rate [0-9.]*%, word error rate' || fail "eval says no rates"
 grep -q '"target": *"text"' tones-run/inputs.json || fail "inputs.json does not say that targets are texts"

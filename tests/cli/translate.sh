@@ -58,6 +58,10 @@ for i in $(seq 60); do printf 'green '; done >long
 "$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences, .*: line 3 is the first$" error || fail "two long sentences: $(cat error)"
 
 # Options of other models.
+for command in 'eval fp32' 'predict fp32 pairs/train.en'; do
+    "$mixt" $command --beams 65 >said 2>error && fail "$command: 65 beams"
+    grep -q -- '--beams 65: fp32 is a translator, which follows 64 texts at most' error || fail "$command, 65 beams: $(cat error)"
+done
 for option in '--top 3' --report; do
     "$mixt" predict fp32 pairs/train.en $option >said 2>error && fail "$option of a translator"
     grep -q -- "^mixt: ${option% *}: fp32 " error && [ ! -s said ] || fail "$option of a translator: $(cat error)"
