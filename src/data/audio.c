@@ -289,7 +289,7 @@ static mixt_status list_in(mixt_data *data, const audio_state *state, const char
     if (!state->spells)
         return mixt__recordings_list(data, folder, list);
     MIXT_TRY(mixt__recordings_list_spoken(data, folder, list));
-    return mixt__recordings_spell(data, list);
+    return mixt__recordings_spell(data, !strcmp(folder, data->path), list);
 }
 
 /** Makes samples as long as a list's longest recording and text. */
@@ -345,6 +345,7 @@ static mixt_status find_letters(mixt_data *data, audio_state *state, const mixt_
                               "%s: %lld letters are said in it, but the longest text trained on has %lld", r->path,
                               (long long)mixt__letters_of(r->text), (long long)longest);
     }
+    MIXT_TRY(mixt__recordings_doubt_lines(data, &state->list));
     return mixt__alphabet_check(data, &state->list, &state->alphabet);
 }
 

@@ -45,7 +45,7 @@ void mixt__audio_mask(const mixt__audio *audio, uint64_t key, int64_t frames, fl
 /** Samples whose texts have more letters than a model has outputs for them: CTC leaves those out. */
 typedef struct mixt__hasty {
     int64_t count;
-    const char *first; // its path
+    const char *first;       // its path
     int64_t needed, outputs; // the first one's: an output for each letter, and one between two that are the same
 } mixt__hasty;
 
@@ -69,6 +69,8 @@ typedef struct mixt__recordings {
     int64_t count, capacity;
     struct mixt__transcript_file *transcripts; // owned; those beside the recordings, where such were looked for
     int64_t transcript_count, transcript_capacity;
+    int64_t lines, unused;    // of transcripts, and how many of those name no recording
+    const char *first_unused; // "FILE:LINE: 'NAME'", in the data set's memory
 } mixt__recordings;
 
 /** The recordings below a folder: FOLDER/CLASS/FILE.wav, or FOLDER/CLASS_….wav, in the order of their names. */
@@ -106,6 +108,7 @@ typedef struct mixt__transcript {
     const char *key, *text;
     const char *path; // of the file
     int64_t line;
+    bool used; // some recording has it
 } mixt__transcript;
 
 typedef struct mixt__transcripts {
@@ -118,8 +121,11 @@ mixt_status mixt__transcripts_read(mixt_data *data, const mixt__transcript_file 
 /** Puts them in the order of their keys; of two with one key it is an error. */
 mixt_status mixt__transcripts_sort(mixt__transcripts *all);
 /** Gives each recording what is said in it: its line in the file of the option `labels`, else in those found beside the
- *  recordings, else its class. */
-mixt_status mixt__recordings_spell(mixt_data *data, mixt__recordings *list);
+ *  recordings, else its class.
+ *  @param whole the list is that of all parts: a line for none of them is for none at all */
+mixt_status mixt__recordings_spell(mixt_data *data, bool whole, mixt__recordings *list);
+/** Warns of lines that name no recording. */
+mixt_status mixt__recordings_doubt_lines(mixt_data *data, const mixt__recordings *list);
 
 // alphabet.c
 

@@ -101,17 +101,17 @@ mixt_status mixt__transcripts_sort(mixt__transcripts *all)
     return MIXT_OK;
 }
 
-static const mixt__transcript *find(const mixt__transcripts *all, const char *key)
+static mixt__transcript *find(const mixt__transcripts *all, const char *key)
 {
     mixt__transcript wanted = {.key = key};
     return all->count ? bsearch(&wanted, all->items, (size_t)all->count, sizeof wanted, by_key) : NULL;
 }
 
 /** By a name, with its ending or without. */
-static const mixt__transcript *find_name(const mixt__transcripts *all, const char *name)
+static mixt__transcript *find_name(const mixt__transcripts *all, const char *name)
 {
     char plain[4096];
-    const mixt__transcript *found = find(all, name);
+    mixt__transcript *found = find(all, name);
     size_t length = strlen(name) - 4; // of ".wav"
     if (found || length >= sizeof plain)
         return found;
@@ -121,11 +121,11 @@ static const mixt__transcript *find_name(const mixt__transcripts *all, const cha
 }
 
 /** By its name as the folder of its part sees it, as the folder of the set does, without folders, then by its class. */
-static const mixt__transcript *find_recording(const mixt__transcripts *all, const char *root, const mixt__recording *r)
+static mixt__transcript *find_recording(const mixt__transcripts *all, const char *root, const mixt__recording *r)
 {
     size_t length = strlen(root);
     const char *base = strrchr(r->name, '/');
-    const mixt__transcript *found = find_name(all, r->name);
+    mixt__transcript *found = find_name(all, r->name);
     if (!found && !strncmp(r->path, root, length) && r->path[length] == '/')
         found = find_name(all, r->path + length + 1);
     if (!found && base)
@@ -153,16 +153,45 @@ static mixt_status take_texts(const mixt_data *data, const mixt__transcripts *al
                               mixt__recordings *list)
 {
     for (int64_t i = 0; i < list->count; i++) {
-        const mixt__transcript *found = find_recording(all, data->path, &list->files[i]);
+        mixt__transcript *found = find_recording(all, data->path, &list->files[i]);
         if (!found)
             return mixt__fail(MIXT_ERROR_DATA, "%s: has no line in %s, nor has its class '%s'", list->files[i].path,
                               from, list->files[i].word);
         list->files[i].text = found->text;
+        found->used = true;
     }
     return MIXT_OK;
 }
 
-mixt_status mixt__recordings_spell(mixt_data *data, mixt__recordings *list)
+/** Lines that no recording has. */
+static mixt_status count_unused(mixt_data *data, const mixt__transcripts *all, mixt__recordings *list)
+{
+    const mixt__transcript *first = NULL;
+    list->lines = all->count;
+    for (int64_t i = 0; i < all->count; i++) {
+        const mixt__transcript *t = &all->items[i];
+        int order = first && !t->used ? strcmp(t->path, first->path) : 0;
+        list->unused += !t->used;
+        if (!t->used && (!first || order < 0 || (!order && t->line < first->line)))
+            first = t;
+    }
+    if (!first)
+        return MIXT_OK;
+    list->first_unused =
+        mixt__arena_printf(&data->arena, "%s:%lld: '%s'", first->path, (long long)first->line, first->key);
+    return list->first_unused ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its lines", first->path);
+}
+
+mixt_status mixt__recordings_doubt_lines(mixt_data *data, const mixt__recordings *list)
+{
+    if (!list->unused)
+        return MIXT_OK;
+    return mixt__data_warn(data, "%lld of %lld lines of what is said name no recording that is there; %s%s",
+                           (long long)list->unused, (long long)list->lines, list->unused > 1 ? "the first is " : "",
+                           list->first_unused);
+}
+
+mixt_status mixt__recordings_spell(mixt_data *data, bool whole, mixt__recordings *list)
 {
     const char *given = data->options.labels;
     mixt__transcript_file one = {.inner = ""};
@@ -178,6 +207,8 @@ mixt_status mixt__recordings_spell(mixt_data *data, mixt__recordings *list)
         status = mixt__transcripts_sort(&all);
     if (status == MIXT_OK)
         status = take_texts(data, &all, one.path ? one.path : list->transcripts[0].path, list);
+    if (status == MIXT_OK && (whole || !one.path))
+        status = count_unused(data, &all, list);
     mixt__free(all.items);
     return status;
 }

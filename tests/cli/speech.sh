@@ -69,10 +69,20 @@ grep -q 'words.txt: is no WAV file, but the model was trained on recordings: fea
 "$mixt" eval tones-run --split train | grep -q 'character error rate [0-9.]*%, word error rate' || fail "eval says no rates"
 grep -q '"target": *"text"' tones-run/inputs.json || fail "inputs.json does not say that targets are texts"
 
+# Lines of no recording are told, once; not those for the recordings of another part.
+cp -r tones less
+printf '8.wav\tab\n2b\tb\n' >>less/transcripts.tsv
+texts="data.task=auto data.hop=10 data.tail=-1 data.val_fraction=0 net.channels=8 net.layers=0 train.batch=2 train.steps=2 train.epochs=0"
+"$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=less out=less-run -q 2>err || fail "lines of no recording: $(cat err)"
+[ "$(grep -c "2 of 6 lines of what is said name no recording that is there; the first is less/transcripts.tsv:5: '8.wav'$" err)" = 1 ] || fail "lines of no recording are not told once: $(cat err)"
+mkdir -p apart/train apart/val
+cp tones/[123].wav apart/train; cp tones/4.wav apart/val; cp tones/transcripts.tsv apart
+"$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=apart out=apart-run -q 2>err || fail "parts with one file of texts: $(cat err)"
+grep -q 'name no recording' err && fail "lines of another part are told: $(cat err)"
+
 # One text that no recording could hold is told of by its name, and left out; where none has room there is nothing to learn.
 cp -r tones long
 sed -i "s/^3.wav\t.*/3.wav\t$(printf 'ab%.0s' $(seq 400))/" long/transcripts.tsv
-texts="data.task=auto data.hop=10 data.tail=-1 data.val_fraction=0 net.channels=8 net.layers=0 train.batch=2 train.steps=2 train.epochs=0"
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long out=long-run 2>err || fail "one text without room: $(cat err)"
 grep -q 'warning: 1 of 4 recordings have more letters .* the first is long/3.wav, which needs 800 and has 25: ' err || fail "one text without room: $(cat err)"
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long data.hop=250 out=never 2>err && fail "texts without room are trained on"
