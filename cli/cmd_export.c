@@ -74,8 +74,8 @@ const cli_command cli_export = {
     .name = "export",
     .summary = "write the weights of a run for other programs",
     .description =
-        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt, llama and "
-        "bert_mlm "
+        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt, llama, "
+        "bert_mlm and bert_classify "
         "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
         "torchvision's (load_state_dict takes its tensors; where torchvision's model of that name has other sizes, "
         "that is "
@@ -93,7 +93,8 @@ const cli_command cli_export = {
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
             {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; made if it is not there"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
-             .help = "tokens of gpt or bert_mlm that are real, the rest is padding; 0: as the data says"},
+             .help = "tokens of gpt, llama, bert_mlm or bert_classify that are real, the rest is padding; 0: as the "
+                     "data says"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },

@@ -50,12 +50,12 @@ int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 /** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
 typedef struct mixt_zoo_options {
-    const int64_t *hidden; /**< mlp, vgg, c3d, speech: widths of hidden layers, at most 16; copied */
+    const int64_t *hidden; /**< mlp, ncf, vgg, c3d, speech: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
     const int64_t
-        *channels; /**< convnet, speech: of each convolution, at most 16; c3d: of each stage, at most 5; copied */
+        *channels; /**< convnet, speech, pair: of each convolution, at most 16; c3d: of each stage, at most 5; copied */
     int64_t channel_count;
-    int64_t layers, width, heads; /**< transformers, lstm, gru, rnn and speech (no heads); width: also of resnet */
+    int64_t layers, width, heads; /**< transformers, lstm, gru, rnn, speech, pair; width: also resnet, mf, ncf */
     int64_t vocab;                /**< tokens; default: the data's */
     int64_t depth;                /**< resnet, vgg */
     int64_t classes;              /**< outputs; default: the data's classes, or values of a target */

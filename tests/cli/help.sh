@@ -73,6 +73,10 @@ for command in $commands; do
     [ -z "$twice" ] || fail "$command: two options have one letter: $twice"
 done
 
+for model in gpt llama bert_mlm bert_classify; do
+    says "$model" export --help # in Hugging Face's names
+done
+
 "$mixt" help --man-folder "$work/man" || fail "man pages: status $?"
 for command in $commands; do
     [ -s "$work/man/mixt-$command.1" ] || fail "no man page of $command"

@@ -61,6 +61,46 @@ static void test_help_lists_all(void **state)
     assert_int_equal(words, count);
 }
 
+/** Whether a text has a word; names have letters, digits and _. */
+static bool has_word(const char *text, const char *word)
+{
+    static const char inside[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    size_t length = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        if ((at == text || !strchr(inside, at[-1])) && (!at[length] || !strchr(inside, at[length])))
+            return true;
+    return false;
+}
+
+static bool has_size(const char *model, const char *size)
+{
+    mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX];
+    for (int i = mixt_zoo_sizes(model, sizes) - 1; i >= 0; i--)
+        if (!strcmp(sizes[i].name, size))
+            return true;
+    return false;
+}
+
+/** The help of a key net.… that names a model names all that have this size, and no other. */
+static void test_help_of_sizes(void **state)
+{
+    (void)state;
+    const mixt_config_record *key;
+    mixt_zoo_info info;
+    int64_t named = 0;
+    for (int64_t k = 0; (key = mixt_config_key(k)); k++) {
+        bool names = false;
+        for (int64_t i = 0; !strncmp(key->name, "net.", 4) && mixt_zoo_at(i, &info); i++)
+            names |= has_word(key->help, info.name);
+        for (int64_t i = 0; names && mixt_zoo_at(i, &info); i++)
+            if (has_word(key->help, info.name) != has_size(info.name, key->name + 4))
+                fail_msg("mixt help config, %s: %s should %sbe named in: %s", key->name, info.name,
+                         has_size(info.name, key->name + 4) ? "" : "not ", key->help);
+        named += names;
+    }
+    assert_true(named >= 10);
+}
+
 /** Which sizes a model has, with its own values. */
 static void test_sizes(void **state)
 {
@@ -170,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_help_lists_all),
+        cmocka_unit_test(test_help_of_sizes),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_same_as_by_hand),
         cmocka_unit_test(test_trains_and_writes),
