@@ -57,6 +57,37 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && !strcmp(text + length - tail, ending);
 }
 
+/** The kind that a folder looks like by the files that it has. @param texts rows of a table are texts */
+static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bool texts)
+{
+    const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
+    bool apart = train && mixt__path_is_directory(train);
+    if (mixt__labelled_is_in(data, path) || (texts && mixt__path_find(data, path, "train.csv")))
+        return &mixt__data_labelled;
+    if (mixt__path_find(data, path, "train.csv"))
+        return &mixt__data_csv;
+    if (mixt__ratings_file(data, path))
+        return &mixt__data_ratings;
+    if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
+        mixt__path_find(data, path, "train.bin"))
+        return &mixt__data_cifar;
+    if (mixt__path_find(data, path, "train.tokens"))
+        return &mixt__data_tokens;
+    if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
+        return &mixt__data_pairs;
+    if (mixt__recordings_are_in(apart ? train : path))
+        return &mixt__data_audio;
+    if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
+        return &mixt__data_video;
+    if (apart)
+        return &mixt__data_images;
+    if (mixt__path_find(data, path, "train.txt"))
+        return &mixt__data_text;
+    if (mixt__parallel_is_in(data, path))
+        return &mixt__data_parallel;
+    return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
+}
+
 /** The kind that a path without prefix looks like; NULL when nothing fits. */
 static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
 {
@@ -74,30 +105,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     const mixt__data_kind *kind = find_kind(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
         return kind; // "digits" for "digits:"
-    if (mixt__path_is_directory(path)) {
-        if (mixt__labelled_is_in(data, path) || (texts && mixt__path_find(data, path, "train.csv")))
-            return &mixt__data_labelled;
-        if (mixt__path_find(data, path, "train.csv"))
-            return &mixt__data_csv;
-        if (mixt__ratings_file(data, path))
-            return &mixt__data_ratings;
-        if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
-            mixt__path_find(data, path, "train.bin"))
-            return &mixt__data_cifar;
-        if (mixt__path_find(data, path, "train.tokens"))
-            return &mixt__data_tokens;
-        const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
-        bool apart = train && mixt__path_is_directory(train);
-        if (mixt__recordings_are_in(apart ? train : path))
-            return &mixt__data_audio;
-        if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
-            return &mixt__data_video;
-        if (apart)
-            return &mixt__data_images;
-        if (mixt__path_find(data, path, "train.txt"))
-            return &mixt__data_text;
-        return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
-    }
+    if (mixt__path_is_directory(path))
+        return guess_folder(data, path, texts);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
             return texts && endings[i].kind == &mixt__data_csv ? &mixt__data_labelled : endings[i].kind;

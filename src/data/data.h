@@ -315,6 +315,14 @@ void mixt__ratings_pair(const mixt_data *data, int32_t user, int32_t item, char 
 /** Whether a folder has the files of labelled texts by a name that no other kind has: train.tsv. */
 bool mixt__labelled_is_in(mixt_data *data, const char *folder);
 
+// pairs.c, parallel_read.c
+
+/** The file of a folder of pictures that says what is said of each. */
+#define MIXT_CAPTIONS "captions.tsv"
+/** Whether a folder has sentences in two languages: files of the training part for those that the options name, or two
+ *  such as train.en and train.de. */
+bool mixt__parallel_is_in(const mixt_data *data, const char *folder);
+
 // images.c
 
 /** Whether the folder has folders with pictures in them. */

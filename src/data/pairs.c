@@ -189,7 +189,7 @@ static mixt_status read_captions(mixt_data *data, pairs_state *state, gathering 
 {
     char path[PATH_SIZE];
     mixt__bytes file;
-    if (snprintf(path, sizeof path, "%s/captions.tsv", state->folder) >= PATH_SIZE)
+    if (snprintf(path, sizeof path, "%s/" MIXT_CAPTIONS, state->folder) >= PATH_SIZE)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", state->folder);
     MIXT_TRY(mixt__bytes_read(path, &file));
     mixt_status status = mixt__text_check(path, file.bytes, file.size);

@@ -158,6 +158,37 @@ static mixt_status find_longer(mixt_data *data, const char *begin, const char *l
                                   begin, names);
 }
 
+/** Whether a name is "train." and a language of two letters, plain or gzip. */
+static bool has_language(const char *name)
+{
+    const char *at = name + strlen("train.");
+    if (strncmp(name, "train.", strlen("train.")) || strspn(at, "abcdefghijklmnopqrstuvwxyz") != 2)
+        return false;
+    return at[2] ? !strcmp(at + 2, ".gz") : strcmp(at, "gz") != 0;
+}
+
+bool mixt__parallel_is_in(const mixt_data *data, const char *folder)
+{
+    const char *const language[MIXT_SIDES] = {data->options.source_name, data->options.target_name};
+    const char *first = NULL;
+    struct dirent **entries;
+    bool two = false, named[MIXT_SIDES] = {false, false};
+    int count;
+    if (mixt__folder_scan(folder, &entries, &count) != MIXT_OK)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        for (int side = 0; side < MIXT_SIDES; side++)
+            named[side] |= language[side] && *language[side] && is_named(name, "train", language[side]);
+        if (!has_language(name))
+            continue;
+        first = first ? first : name;
+        two |= strncmp(name, first, strlen("train.en")) != 0;
+    }
+    mixt__folder_free(entries, count);
+    return two || (named[0] && named[1]);
+}
+
 /** A part's file in one language; NULL: there is none. */
 static mixt_status find_file(mixt_data *data, mixt__part part, const char *language, const char **path)
 {

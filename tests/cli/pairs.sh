@@ -36,6 +36,10 @@ done >folder/captions.tsv
 "$mixt" train "$root/configs/pair.yaml" $small data.samples=0 data.path=folder data.crop=16 train.batch=5 train.steps=3 out=own -q 2>err || { fail "folder: status $?"; cat err; }
 "$mixt" eval own --split train >out 2>err || { fail "folder, eval: status $?"; cat err; }
 grep -q '% of 11$\|% of 11 over' out || { fail "folder, eval: says"; cat out; }
+MIXT_LOG=data "$mixt" plan "$root/configs/pair.yaml" $small data.samples=0 data.kind=auto data.path=folder data.crop=16 train.batch=5 2>err >out || { fail "kind by the folder: status $?"; cat err; }
+grep -q "'folder' looks like pairs" err || { fail "kind by the folder: says"; cat err; }
+mkdir -p whole && cp -r folder whole/train
+MIXT_LOG=data "$mixt" plan "$root/configs/pair.yaml" $small data.samples=0 data.kind=auto data.path=whole data.crop=16 train.batch=5 2>&1 | grep -q "'whole' looks like pairs" || fail "kind by the folder of a part"
 cp -r folder marked
 { printf '\xef\xbb\xbf'; cat folder/captions.tsv; } >marked/captions.tsv
 "$mixt" train "$root/configs/pair.yaml" $small data.samples=0 data.path=marked data.crop=16 train.batch=5 train.steps=3 out=marked-run -q 2>err || { fail "a byte order mark: status $?"; cat err; }

@@ -36,6 +36,11 @@ cmp words/vocab.bpe again/vocab.bpe && cmp words/encoder.json again/encoder.json
 # Learned by heart: every sentence comes out as it was given, with one beam and with five, BLEU is 100.
 small="device=${DEVICE:-cpu} threads=2 data.path=pairs data.source=en data.target=de net.layers=1 net.width=64 net.heads=2 net.dropout=0 data.seq=32"
 small="$small train.batch=5 train.epochs=0 train.lr=0.003 train.warmup=10 train.label_smoothing=0 train.weight_decay=0"
+MIXT_LOG=data "$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 2>&1 | grep -q "'pairs' looks like parallel" || fail "kind by the folder"
+"$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 data.source= >text 2>&1 && fail "no source language"
+grep -q "parallel:pairs: from which language to which" text || fail "no source language: $(cat text)"
+mkdir longer_names && for language in en de; do cp pairs/train.$language longer_names/train_one.${language}g; done
+MIXT_LOG=data "$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 data.path=longer_names data.source=eng data.target=deg 2>&1 | grep -q "'longer_names' looks like parallel" || fail "kind by languages that are named"
 for precision in fp32 bf16; do
     "$mixt" train "$root/configs/seq2seq.yaml" $small data.vocab=words precision=$precision train.steps=120 out=$precision -q >text 2>&1 || fail "train in $precision: $(cat text)"
     for beams in 1 5; do
