@@ -37,7 +37,7 @@ static mixt_status read_all(mixt__params *params, mixt__weights *weights)
     for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
         if (!weights->taken[i])
             continue;
-        if (weights->places) // what the file does not have of them stays as drawn
+        if (weights->places || weights->row_count) // what the file does not have of them stays as drawn
             status = mixt__params_get(params, (int32_t)i, values);
         if (status == MIXT_OK)
             status = mixt__weights_read(weights, i, values);

@@ -182,6 +182,10 @@ mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x, mixt_value *mas
 mixt_value mixt__model_mf(mixt_builder *b, mixt_value x);
 /** The same with hidden layers beside the product. */
 mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x);
+/** What a user adds to the mean of all ratings, in both. */
+#define MIXT_RATINGS_BIAS "user.bias"
+/** The array of ids that a parameter of both has a row for each of: "user", "item", "user.day"; NULL: of none. */
+const char *mixt__ratings_rows_of(const char *parameter);
 mixt_status mixt__ncf_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 
 /** Sentences (B, S) with their lengths and what comes before each token of their translations (B, T) → (B, T, vocab).

@@ -13,6 +13,7 @@
 #include "mixt/loss.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /** A row of a table for each id, in FP32. @param init standard deviation; 0: zeros */
 static mixt_value rows_of(mixt_builder *b, const char *name, mixt_value ids, int64_t count, int64_t width, float init)
@@ -79,7 +80,7 @@ static mixt_value add_features(mixt_builder *b, mixt_value rating)
 static mixt_value biases(mixt_builder *b)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
-    mixt_value user = rows_of(b, "user.bias", mixt_input(b, "user"), s->users, 1, 0);
+    mixt_value user = rows_of(b, MIXT_RATINGS_BIAS, mixt_input(b, "user"), s->users, 1, 0);
     mixt_value item = rows_of(b, "item.bias", mixt_input(b, "item"), s->items, 1, 0);
     mixt_value rating = mixt_affine(b, mixt_add(b, user, item), 1, s->shift);
     if (s->days) {
@@ -125,6 +126,19 @@ mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x)
     for (int i = 0; i < 4; i++)
         penalise(b, rows[i]);
     return rating;
+}
+
+const char *mixt__ratings_rows_of(const char *parameter)
+{
+    static const struct {
+        const char *parameter, *ids;
+    } tables[] = {{"user.factors", "user"},  {MIXT_RATINGS_BIAS, "user"}, {"user.tastes", "user"},
+                  {"user.features", "user"}, {"user.days", "user.day"},   {"item.factors", "item"},
+                  {"item.bias", "item"},     {"item.appeal", "item"},     {"item.features", "item"}};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (!strcmp(tables[i].parameter, parameter))
+            return tables[i].ids;
+    return NULL;
 }
 
 mixt_status mixt__ncf_check(const mixt__model_sizes *s, const mixt_data_info *data)

@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "data/inputs_text.h"
 #include "run/foreign.h"
+#include "run/init_rows.h"
 #include "run/inputs.h"
 #include "run/weights.h"
 #include "store/file.h"
@@ -56,9 +57,11 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
     return MIXT_OK;
 }
 
-static void report(const mixt__weights *w, mixt__note *note, void *user)
+static void report(const mixt__weights *w, const mixt__init_rows *rows, mixt__note *note, void *user)
 {
     note(user, "init: %lld tensors of %s", (long long)w->loaded, w->path);
+    if (rows->known[0])
+        note(user, "init: by their names: %s; rows of others are drawn", rows->known);
     if (w->skipped[0])
         note(user, "init: drawn, not loaded: %s", w->skipped);
     if (w->left_over[0])
@@ -89,27 +92,40 @@ static const char *other_tokens(const mixt__experiment *e, const char *init, cha
     return mixt__foreign_has_tokenizer(room) && !(*used && mixt__same_file(room, used)) ? room : NULL;
 }
 
+/** What the file is asked for. */
+static void fill_request(const mixt__experiment *e, const mixt__init_rows *rows, mixt__weights_request *request)
+{
+    request->vocab = e->sizes.vocab;
+    if (e->facts->info.target == MIXT_TARGET_TOKENS || mixt__are_texts(&e->facts->info))
+        request->positions = e->facts->info.input_dims[0];
+    request->skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
+    request->new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
+    request->rows = rows->rows;
+    request->row_count = rows->count;
+}
+
 mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
 {
     const char *path = mixt__config_string(e->config, MIXT_KEY_INIT);
     mixt__name_facts facts;
     mixt__weights_request request = {.path = path, .facts = &facts};
-    mixt__weights *weights;
+    mixt__init_rows rows = {.count = 0};
+    mixt__weights *weights = NULL;
     char tokens[4200];
     if (!*path)
         return MIXT_OK;
     MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
-    request.vocab = e->sizes.vocab;
-    if (e->facts->info.target == MIXT_TARGET_TOKENS || mixt__are_texts(&e->facts->info))
-        request.positions = e->facts->info.input_dims[0];
-    request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
-    request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
+    mixt_status status = mixt__init_rows_open(&rows, e, path);
+    fill_request(e, &rows, &request);
     request.tokens = other_tokens(e, path, tokens, sizeof tokens);
-    MIXT_TRY(mixt__trainer_init(e->trainer, &request, load, &weights));
-    e->positions = mixt__run_inputs_positions(weights->path, weights->places);
-    if (note)
-        report(weights, note, user);
+    if (status == MIXT_OK)
+        status = mixt__trainer_init(e->trainer, &request, load, &weights);
+    if (status == MIXT_OK)
+        e->positions = mixt__run_inputs_positions(weights->path, weights->places);
+    if (status == MIXT_OK && note)
+        report(weights, &rows, note, user);
     mixt__weights_close(weights);
-    return MIXT_OK;
+    mixt__init_rows_close(&rows);
+    return status;
 }

@@ -27,6 +27,9 @@ mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config);
 json_t *mixt__run_inputs_cut(const mixt_config *config);
 /** Sets them where the configuration does not say. @param origin the file that they are of */
 mixt_status mixt__run_inputs_cut_set(const json_t *cut, mixt_config *config, const char *origin);
+/** The folder that weights belong to: that of their file, of a checkpoint that of its run.
+ *  @param weights a file or a folder */
+void mixt__run_inputs_folder(const char *weights, char *folder, size_t size);
 /** Places of a text that weights have learned, of the `rows` that they have: what the run beside the file says, else
  * all.
  */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4400 };
@@ -47,22 +48,28 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
     return mixt__fail_context(status, "%s", path);
 }
 
+void mixt__run_inputs_folder(const char *weights, char *folder, size_t size)
+{
+    char path[PATH_BYTES];
+    struct stat facts;
+    snprintf(folder, size, "%s", weights);
+    char *slash = strrchr(folder, '/');
+    if (stat(weights, &facts) || !S_ISDIR(facts.st_mode))
+        snprintf(slash ? slash : folder, 2, slash ? "" : ".");
+    bool checkpoint = snprintf(path, sizeof path, "%s/manifest.json", folder) < (int)sizeof path && !access(path, F_OK);
+    char *checkpoints = checkpoint ? strstr(folder, "/checkpoints/") : NULL;
+    if (checkpoints)
+        *checkpoints = '\0';
+    else if (checkpoint)
+        snprintf(folder + strlen(folder), size - strlen(folder), "/../..");
+}
+
 int64_t mixt__run_inputs_positions(const char *weights, int64_t rows)
 {
     char folder[PATH_BYTES];
-    json_t *inputs = NULL;
-    snprintf(folder, sizeof folder, "%s", weights);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0'; // the folder of the file
-    else
-        snprintf(folder, sizeof folder, ".");
+    json_t *inputs;
+    mixt__run_inputs_folder(weights, folder, sizeof folder);
     mixt_status status = mixt__run_inputs_read(folder, &inputs);
-    const char *checkpoints = strstr(folder, "/checkpoints/");
-    if (status == MIXT_OK && !inputs && checkpoints) {
-        folder[checkpoints - folder] = '\0';
-        status = mixt__run_inputs_read(folder, &inputs);
-    }
     int64_t known = status == MIXT_OK ? json_integer_value(json_object_get(inputs, "positions")) : 0;
     json_decref(inputs);
     return known > 0 && known < rows ? known : rows;

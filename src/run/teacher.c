@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct mixt__lesson {
     char path[MIXT_WEIGHTS_PATH];
@@ -38,15 +37,6 @@ static mixt_status refuse(const mixt__lesson *l, const char *what, const char *m
                       theirs, mine);
 }
 
-/** The run that a checkpoint belongs to: two folders up. */
-static void run_of(const mixt__lesson *l, char *run, size_t size)
-{
-    char path[MIXT_WEIGHTS_PATH + 32];
-    snprintf(path, sizeof path, "%s/manifest.json", l->path);
-    bool checkpoint = !access(path, F_OK);
-    snprintf(run, size, checkpoint ? "%s/../.." : "%s", l->path);
-}
-
 /** What the teacher's run remembers of its data; a run that does not, or another program's model, is taken at its
  *  word. */
 static mixt_status open_facts(mixt__lesson *l)
@@ -55,7 +45,7 @@ static mixt_status open_facts(mixt__lesson *l)
     json_t *inputs;
     if (l->foreign)
         return MIXT_OK;
-    run_of(l, run, sizeof run);
+    mixt__run_inputs_folder(l->path, run, sizeof run);
     MIXT_TRY(mixt__run_inputs_read(run, &inputs));
     mixt_status status = inputs ? mixt__data_facts_unpack(json_object_get(inputs, "data"), &l->facts) : MIXT_OK;
     json_decref(inputs);
@@ -68,7 +58,7 @@ static mixt_status open_facts(mixt__lesson *l)
 static mixt_status open_tokens(mixt__lesson *l)
 {
     char run[MIXT_WEIGHTS_PATH + 16];
-    run_of(l, run, sizeof run);
+    mixt__run_inputs_folder(l->path, run, sizeof run);
     if (l->foreign)
         return mixt__foreign_has_tokenizer(l->path)
                    ? mixt__teacher_tokens_open(&l->tokens, l->path, l->config,

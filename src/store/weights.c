@@ -60,6 +60,39 @@ static mixt_status check_config(const mixt__weights *w, const mixt__weights_requ
     return find_config(w, r, path) ? mixt__names_check_config(w->plan.names, r->facts, path) : MIXT_OK;
 }
 
+/* ---- rows that have names ---- */
+
+/** What is known of the rows of a tensor here; NULL: nothing. */
+static const mixt__weights_rows *rows_of(const mixt__weights *w, int64_t here)
+{
+    for (int64_t i = 0; i < w->row_count; i++)
+        if (!strcmp(w->rows[i].tensor, w->plan.here[here].name))
+            return &w->rows[i];
+    return NULL;
+}
+
+/** A table by name has as many rows in the file as there were names. */
+static void expect_rows(mixt__weights *w)
+{
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        mixt__name_entry *e = &w->plan.entries[i];
+        const mixt__weights_rows *rows = rows_of(w, e->here);
+        if (rows && rows->from)
+            e->rows = e->there.dims[0] = rows->there;
+    }
+}
+
+/** The rows of the file to those here that have their names. */
+static void take_rows(const mixt__file_tensor *here, const mixt__weights_rows *rows, const float *there, float *values)
+{
+    int64_t columns = 1;
+    for (int i = 1; i < here->rank; i++)
+        columns *= here->dims[i];
+    for (int64_t r = 0; r < here->dims[0]; r++)
+        for (int64_t c = 0; c < columns && rows->from[r] >= 0; c++)
+            values[r * columns + c] = there[rows->from[r] * columns + c] + rows->add;
+}
+
 /* ---- finding tensors ---- */
 
 /** The tensor of a name, or of the name without the family's prefix. */
@@ -270,12 +303,15 @@ static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
     w->vocab = r->vocab;
     w->positions = r->positions;
     w->tokens = r->tokens;
+    w->rows = r->rows;
+    w->row_count = r->row_count;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
     w->foreign = r->names && !(format && !strcmp(format, "mixt"));
     MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0, 0));
     MIXT_TRY(check_config(w, r));
+    expect_rows(w);
     int64_t most = 1;
     for (int64_t i = 0; i < w->plan.count; i++) {
         const mixt__file_tensor *there = &w->plan.entries[i].there;
@@ -345,7 +381,11 @@ mixt_status mixt__weights_read(mixt__weights *w, int64_t index, float *values)
             continue;
         int64_t count = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
         MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
-        mixt__name_from_there(&w->plan, e, w->buffer, values);
+        const mixt__weights_rows *rows = rows_of(w, index);
+        if (rows && rows->from)
+            take_rows(&w->plan.here[index], rows, w->buffer, values);
+        else
+            mixt__name_from_there(&w->plan, e, w->buffer, values);
         if (e->rule->vocabulary && e->rows < w->plan.here[index].dims[0])
             fill_rows(&w->plan.here[index], e->rows, values);
     }

@@ -8,6 +8,14 @@
 #include "store/names.h"
 #include "store/safetensors.h"
 
+/** What is known of the rows of a tensor here, where names tell more than numbers. */
+typedef struct mixt__weights_rows {
+    const char *tensor;  // its name
+    const int64_t *from; // (rows here) the row of the file that each is; -1: it has none, and the row stays as it is
+    int64_t there;       // rows that the file must have
+    float add;           // to every number that is taken
+} mixt__weights_rows;
+
 typedef struct mixt__weights_request {
     const char *path;                // a .safetensors file, or a folder with model.safetensors and perhaps config.json
     const mixt__names *names;        // of the other program; NULL: only files with the names here
@@ -18,6 +26,8 @@ typedef struct mixt__weights_request {
     const char *skip;     // globs over names here: not taken from the file
     const char *new_head; // the same: taken only where the file has them in the right shape
     const char *tokens;   // folder of the tokenizer that belongs to the file and is not used, for messages; NULL: none
+    const mixt__weights_rows *rows; // (row_count) of tensors whose rows have names; borrowed until the file is closed
+    int64_t row_count;
 } mixt__weights_request;
 
 typedef struct mixt__weights {
@@ -27,23 +37,25 @@ typedef struct mixt__weights {
     const mixt__file_tensor **sources; // by entry of the plan; NULL: not taken
     bool *taken;                       // by wanted tensor
     float *buffer;
-    int64_t vocab, positions; // of the request
-    const char *tokens;       // the same, while it is opened
-    int64_t places;           // rows of the table of positions that were taken; 0: none
-    bool foreign;             // in the names and layouts of the other program
-    int64_t loaded;           // tensors taken
-    int64_t padded;           // rows past the vocabulary of the file, which get the mean of the others
-    char skipped[512];        // wanted but not taken: names, for people
-    char left_over[512];      // in the file but not wanted
-    int64_t left;             // how many of those there are
+    int64_t vocab, positions;       // of the request
+    const char *tokens;             // the same, while it is opened
+    const mixt__weights_rows *rows; // of the request
+    int64_t row_count;
+    int64_t places;      // rows of the table of positions that were taken; 0: none
+    bool foreign;        // in the names and layouts of the other program
+    int64_t loaded;      // tensors taken
+    int64_t padded;      // rows past the vocabulary of the file, which get the mean of the others
+    char skipped[512];   // wanted but not taken: names, for people
+    char left_over[512]; // in the file but not wanted
+    int64_t left;        // how many of those there are
 } mixt__weights;
 
 enum { MIXT_WEIGHTS_DOUBT = 4096 + 512 + 128 }; // bytes of a line
 
 /** A file whose metadata says "format": "mixt" has the names here; any other those of request->names. */
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights);
-/** Values of wanted tensor `index`, which must be taken. Rows for places that the file does not have stay as they are
- * in `values`. */
+/** Values of wanted tensor `index`, which must be taken. Rows for places or names that the file does not have stay as
+ * they are in `values`. */
 mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
 /** What a person must know who takes the model for that of the file: a line that counts its tensors which the model
  *  here does not have; "": it has all of them. */

@@ -87,6 +87,23 @@ echo 'a::b::1' >others.dat
 "$mixt" eval bare data.path=others.dat 2>said && fail "ratings of nobody that is known"
 grep -q 'others.dat: none of its 1 ratings is of a user and an item that the model was trained with' said || fail "$(cat said)"
 
+# So does a run that begins with another's weights: rows go by names, those of new users and items are drawn.
+still="device=cpu threads=1 train.lr=0 train.min_lr=0 train.epochs=0 train.steps=1 train.warmup=0"
+for run in bare deep; do
+    config="$root/configs/mf.yaml" more=
+    [ $run = deep ] && config="$root/configs/ncf.yaml" more=data.items=items.csv
+    "$mixt" train "$config" $still $more init=$run data.path=likes.dat out=$run-same -q 2>said || fail "init=$run: $(cat said)"
+    tac likes.kept >turned.dat && "$mixt" train "$config" $still $more init=$run data.path=turned.dat out=$run-turned >/dev/null 2>said || fail "init=$run, lines turned round: $(cat said)"
+    grep -q 'init: by their names: 150 of 150 users, \([0-9]*\) of \1 items; rows of others are drawn' said || fail "init=$run does not count names: $(cat said)"
+    { echo 'new::i1::3'; cat likes.kept; echo 'u1::other::4'; } >grown.dat
+    "$mixt" train "$config" $still $more init=$run data.path=grown.dat out=$run-grown >/dev/null 2>said || fail "init=$run, more users: $(cat said)"
+    grep -q 'init: by their names: 150 of 151 users, ' said || fail "init=$run does not count new users: $(cat said)"
+    for of in same turned grown; do
+        "$mixt" eval $run-$of data.path=likes.kept --split all --json >$of.json 2>said || fail "eval $run-$of: $(cat said)"
+        echo "$(figure rmse same.json) $(figure rmse $of.json)" | awk '{ d = $1 - $2; exit !($1 > 0 && d < 1e-4 && d > -1e-4) }' || fail "init=$run: RMSE $(figure rmse same.json), $of $(figure rmse $of.json)"
+    done
+done
+
 # Names that are numbers, and times: ratings are by the age of the item, and by the mood of the user on that day.
 awk 'BEGIN { srand(3); for (u = 1; u <= 60; u++) for (k = 0; k < 12; k++) { i = int(exp(rand() * 12)); d = int(k / 4); print u "::" i "::" 5 + log(i) / 2 + ((u * 7 + d * 5) % 3 - 1) "::" d * 86400 + k } }' >moods.dat
 run="device=cpu threads=1 data.path=moods.dat data.counts=true train.batch=32 train.lr=2"
@@ -98,6 +115,9 @@ for more in numbers=items times=true; do
     echo "$(figure rmse $last.json) $(figure rmse $name.json)" | awk '{ exit !($2 < 0.93 * $1) }' || fail "$more: RMSE $(figure rmse $last.json) without, $(figure rmse $name.json) with"
     last=$name
 done
+shuf --random-source=moods.dat moods.dat >shuffled.dat
+"$mixt" train "$root/configs/mf.yaml" $run data.path=shuffled.dat $still init=times out=times-on -q && "$mixt" eval times-on data.path=moods.dat --split all --json >on.json 2>/dev/null && "$mixt" eval times data.path=moods.dat --split all --json >times-all.json 2>/dev/null || fail "init with days"
+echo "$(figure rmse times-all.json) $(figure rmse on.json)" | awk '{ exit !($2 < 1.1 * $1) }' || fail "init with days: RMSE $(figure rmse times-all.json), then $(figure rmse on.json)"
 "$mixt" predict times user:1 --top 3 | grep -q '^user:1 ' || fail "best items on a day that nobody knows"
 run+=" data.split_by=time train.epochs=0 train.schedule=constant train.checkpoint_every=10"
 "$mixt" train "$root/configs/mf.yaml" $run train.steps=20 out=all -q || fail "train by time with times"

@@ -283,6 +283,33 @@ static void new_heads(void **state)
     assert_non_null(strstr(mixt_error_text(), "init_new_head: 'zz' matches no parameter"));
 }
 
+/* ---- rows by name ---- */
+
+static void named_rows(void **state)
+{
+    (void)state;
+    model *m = &made;
+    mixt__weights *w;
+    float values[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+    m->count = 0;
+    ADD(m, "user.factors", 3, 2);
+    const mixt__metadata metadata = {.pairs = &(const mixt__text_pair){"format", "mixt"}, .count = 1};
+    char file[512];
+    snprintf(file, sizeof file, "%s", temp_path("rows.safetensors"));
+    assert_int_equal(mixt__safetensors_write(file, m->tensors, m->count, &metadata), MIXT_OK);
+    m->tensors[0].dims[0] = 4;
+    mixt__weights_rows rows = {
+        .tensor = "user.factors", .from = (const int64_t[]){2, -1, 0, 1}, .there = 3, .add = 0.5f};
+    mixt__weights_request r = {.path = file, .wanted = m->tensors, .count = 1, .rows = &rows, .row_count = 1};
+    assert_int_equal(mixt__weights_open(&r, &w), MIXT_OK);
+    assert_int_equal(mixt__weights_read(w, 0, values), MIXT_OK);
+    assert_memory_equal(values, ((const float[]){4.5f, 5.5f, 9, 9, 0.5f, 1.5f, 2.5f, 3.5f}), sizeof values);
+    mixt__weights_close(w);
+    rows.there = 5;
+    assert_int_not_equal(mixt__weights_open(&r, &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "is fp32 [3, 2], expected a float tensor [5, 2]"));
+}
+
 /* ---- bad files ---- */
 
 static void bad_files(void **state)
@@ -546,7 +573,7 @@ int main(void)
         cmocka_unit_test(truncated_files),   cmocka_unit_test(untied_heads),
         cmocka_unit_test(configs),           cmocka_unit_test(positions),
         cmocka_unit_test(torchvision),       cmocka_unit_test(globs),
-        cmocka_unit_test(layer_numbers),
+        cmocka_unit_test(layer_numbers),     cmocka_unit_test(named_rows),
     };
     temp_folder_make();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
