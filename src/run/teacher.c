@@ -8,7 +8,7 @@
 #include "run/init.h"
 #include "run/inputs.h"
 #include "run/policy.h"
-#include "run/teacher_tokens.h"
+#include "run/other_tokens.h"
 #include "run/weights.h"
 #include "store/checksum.h"
 
@@ -21,7 +21,7 @@ struct mixt__lesson {
     mixt_config *config;
     mixt_policy *policy;
     mixt_data *facts; // NULL: nobody knows
-    mixt__teacher_tokens tokens;
+    mixt__other_tokens tokens;
     mixt__model_sizes sizes;
     mixt__teacher teacher;
     mixt__file_tensor *wanted; // its parameters
@@ -52,24 +52,15 @@ static mixt_status open_facts(mixt__lesson *l)
     return status;
 }
 
-/** Its tokenizer. A run of a mixt that kept no copy of the vocabulary, whose folder is gone by now, is taken at its
- * word.
- */
 static mixt_status open_tokens(mixt__lesson *l)
 {
     char run[MIXT_WEIGHTS_PATH + 16];
     mixt__run_inputs_folder(l->path, run, sizeof run);
-    if (l->foreign)
-        return mixt__foreign_has_tokenizer(l->path)
-                   ? mixt__teacher_tokens_open(&l->tokens, l->path, l->config,
-                                               mixt__config_string(l->config, MIXT_KEY_DATA_KIND))
-                   : MIXT_OK;
-    if (!l->facts)
+    l->tokens = (mixt__other_tokens){.path = l->path, .to = "to the teacher", .whose = "the teacher's"};
+    if (l->foreign ? !mixt__foreign_has_tokenizer(l->path) : !l->facts)
         return MIXT_OK;
-    MIXT_TRY(mixt__run_inputs_vocab(run, l->config));
-    mixt_status status = mixt__teacher_tokens_open(&l->tokens, l->path, l->config, l->facts->info.kind);
-    bool copied = !strncmp(l->tokens.vocab, run, strlen(run));
-    return status == MIXT_ERROR_FILE && !copied ? MIXT_OK : status;
+    const char *kind = l->foreign ? mixt__config_string(l->config, MIXT_KEY_DATA_KIND) : l->facts->info.kind;
+    return mixt__other_tokens_open(&l->tokens, run, l->config, kind);
 }
 
 static mixt_status open(mixt__lesson *l, const mixt_config *config)
@@ -144,7 +135,7 @@ static mixt_status check_facts(const mixt__lesson *l, const mixt_data_info *info
     if (info->input_dtype != t->input_dtype || mine.rank != theirs.rank || !fits)
         return refuse(l, text ? "texts are longer than it knows places" : "inputs of another shape",
                       mixt__shape_text(&mine, a, sizeof a), mixt__shape_text(&theirs, b, sizeof b));
-    return text ? mixt__teacher_tokens_count(&l->tokens, info->classes, t->classes)
+    return text ? mixt__other_tokens_count(&l->tokens, info->classes, t->classes)
                 : check_numbers(l, "other classes", info->classes, t->classes);
 }
 
@@ -158,25 +149,25 @@ static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
                           l->path, info->path, target_words[info->target]);
     if (l->facts)
         return check_facts(l, info);
-    return vocab && vocab < info->classes ? mixt__teacher_tokens_count(&l->tokens, info->classes, vocab) : MIXT_OK;
+    return vocab && vocab < info->classes ? mixt__other_tokens_count(&l->tokens, info->classes, vocab) : MIXT_OK;
 }
 
 /** Whether a number is the same token to both. A teacher may know tokens that the data does not have, as long as both
  *  have as many scores. */
 static mixt_status check_tokens(const mixt__lesson *l, const mixt__experiment *e, const mixt_data_info *info)
 {
-    const mixt__teacher_tokens *t = &l->tokens;
+    const mixt__other_tokens *t = &l->tokens;
     bool scores = info->target != MIXT_TARGET_TOKENS || l->sizes.rows == e->sizes.rows;
     bool counted = l->facts || (t->mine && t->theirs && t->mine->size == t->theirs->size);
     if (!scores && !counted)
-        return mixt__teacher_tokens_count(t, e->sizes.vocab, l->sizes.vocab);
+        return mixt__other_tokens_count(t, e->sizes.vocab, l->sizes.vocab);
     if (!scores)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "distill.teacher=%s: scores %lld tokens, the student %lld: net.vocab=%lld makes them as many",
                           l->path, (long long)l->sizes.vocab, (long long)e->sizes.vocab, (long long)l->sizes.vocab);
     if (mixt__are_texts(info) && t->mine && t->theirs)
-        MIXT_TRY(mixt__teacher_tokens_count(t, t->mine->size, t->theirs->size));
-    return mixt__teacher_tokens_check(t);
+        MIXT_TRY(mixt__other_tokens_count(t, t->mine->size, t->theirs->size));
+    return mixt__other_tokens_check(t);
 }
 
 /* ---- its model ---- */
@@ -235,7 +226,7 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__experiment own = {.config = l->config};
     mixt__model teacher;
-    MIXT_TRY(mixt__teacher_tokens_of(&l->tokens, e));
+    MIXT_TRY(mixt__other_tokens_of(&l->tokens, e));
     MIXT_TRY(check_data(l, info));
     if (model->loss != MIXT_LOSS_CROSS_ENTROPY)
         return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: a %s has a loss of its own: it takes no teacher",
@@ -300,7 +291,7 @@ void mixt__lesson_close(mixt__lesson *l)
     mixt__weights_close(l->weights);
     mixt__free(l->wanted);
     mixt__arena_free(&l->names);
-    mixt__teacher_tokens_close(&l->tokens);
+    mixt__other_tokens_close(&l->tokens);
     mixt_data_close(l->facts);
     mixt_policy_free(l->policy);
     mixt_config_free(l->config);

@@ -3,6 +3,7 @@
 # the same bits, refuses another teacher, and is itself alone when it is evaluated, exported and predicts. Usage: distill.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
+export MIXT_CACHE=$work/cache
 
 cat >teacher.yaml <<'YAML'
 model: convnet
@@ -133,6 +134,25 @@ train words.yaml out=critic
 train words.yaml out=reader distill.teacher=critic
 refused "distill.teacher=critic: other tokens: token " words.yaml distill.teacher=critic data.path=meals.tsv
 train words.yaml out=guest distill.teacher=critic data.path=meals.tsv data.vocab=critic/vocab
+
+cat >pairs.yaml <<'YAML'
+model: seq2seq
+precision: fp32
+threads: 2
+net: {layers: 1, width: 16, heads: 2}
+data: {kind: parallel, path: sums, source: en, target: de, vocab_size: 280, seq: 64}
+train: {epochs: 0, steps: 2, batch: 4, lr: 0.003}
+YAML
+mkdir sums dogs
+for i in $(seq 40); do
+    echo "$i and $i make $((i + i))" >>sums/train.en && echo "$i und $i sind $((i + i))" >>sums/train.de
+    echo "the lazy dog jumps $i times" >>dogs/train.en && echo "der faule Hund springt $i mal" >>dogs/train.de
+done
+train pairs.yaml out=adder
+train pairs.yaml out=adds distill.teacher=adder
+refused "distill.teacher=adder: other tokens: token " pairs.yaml distill.teacher=adder data.path=dogs
+grep -q ": data.vocab=adder.* reads it as the teacher does\$" err || { fail "a translator: does not say how to read as its teacher does"; cat err; }
+train pairs.yaml out=jumps distill.teacher=adder data.path=dogs data.vocab=adder/vocab
 
 # ---- what does not fit ----
 

@@ -1,12 +1,13 @@
-/* Tokens of a teacher and of its student, compared by their texts: two vocabularies of one size are as different as any
- * others, and a teacher that reads other words teaches noise.
+/* Tokens of two models compared by their texts: two vocabularies of one size are as different as any others. A teacher
+ * that reads other words teaches noise, and rows of other words are noise to begin with.
  */
-#include "run/teacher_tokens.h"
+#include "run/other_tokens.h"
 
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/tokenizer.h"
 #include "data/windows.h"
+#include "run/inputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,26 +21,29 @@ static const char *text(const mixt_config *config, mixt__config_key key)
 
 /* ---- open ---- */
 
-/** The tokenizer that a configuration names; none for data that is no text, and for token files unless it is named. */
-static mixt_status open_named(const mixt_config *config, const char *kind, mixt_tokenizer **tokenizer)
+/** The tokenizer that a configuration names, with the files of `vocab`; none for data that is no text, and for token
+ * files and parallel text unless it is named. */
+static mixt_status open_named(const mixt_config *config, const char *kind, const char *vocab,
+                              mixt_tokenizer **tokenizer)
 {
-    const char *vocab = text(config, MIXT_KEY_DATA_VOCAB);
-    bool reads = !strcmp(kind, "text") || !strcmp(kind, "labelled"), numbers = !strcmp(kind, "tokens");
-    if (!reads && !(numbers && *vocab))
+    bool reads = !strcmp(kind, "text") || !strcmp(kind, "labelled");
+    bool named = !strcmp(kind, "tokens") || !strcmp(kind, "parallel"); // which have none of themselves
+    if (!reads && !(named && *vocab))
         return MIXT_OK;
     return mixt_tokenizer_open(text(config, MIXT_KEY_DATA_TOKENIZER), vocab, tokenizer);
 }
 
-mixt_status mixt__teacher_tokens_open(mixt__teacher_tokens *t, const char *path, const mixt_config *config,
-                                      const char *kind)
+mixt_status mixt__other_tokens_open(mixt__other_tokens *t, const char *run, mixt_config *config, const char *kind)
 {
-    t->path = path;
+    MIXT_TRY(mixt__run_inputs_vocab(run, config));
     if (snprintf(t->vocab, sizeof t->vocab, "%s", text(config, MIXT_KEY_DATA_VOCAB)) >= (int)sizeof t->vocab)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: the path of its vocabulary is too long", path);
-    return open_named(config, kind, &t->theirs);
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path of its vocabulary is too long", t->path);
+    mixt_status status = open_named(config, kind, t->vocab, &t->theirs);
+    bool copied = !strncmp(t->vocab, run, strlen(run));
+    return status == MIXT_ERROR_FILE && !copied ? MIXT_OK : status;
 }
 
-mixt_status mixt__teacher_tokens_of(mixt__teacher_tokens *t, const mixt__experiment *e)
+mixt_status mixt__other_tokens_of(mixt__other_tokens *t, const mixt__experiment *e)
 {
     const mixt_data *data = e->facts;
     if (data->tokenizer) {
@@ -50,20 +54,21 @@ mixt_status mixt__teacher_tokens_of(mixt__teacher_tokens *t, const mixt__experim
         t->file = data->info.path;
         t->fingerprint = mixt__windows_tokenizer(data);
     }
-    return open_named(e->config, data->info.kind, &t->mine);
+    const char *vocab = data->options.vocab; // also one that was learned from the data
+    return open_named(e->config, data->info.kind, vocab ? vocab : text(e->config, MIXT_KEY_DATA_VOCAB), &t->mine);
 }
 
-void mixt__teacher_tokens_close(mixt__teacher_tokens *t)
+void mixt__other_tokens_close(mixt__other_tokens *t)
 {
     mixt__tokenizer_drop(t->theirs);
     mixt__tokenizer_drop(t->mine);
-    *t = (mixt__teacher_tokens){0};
+    *t = (mixt__other_tokens){0};
 }
 
 /* ---- compare ---- */
 
 /** How a text is read as the teacher reads it. */
-static const char *advice(const mixt__teacher_tokens *t, char room[sizeof t->vocab + 64])
+static const char *advice(const mixt__other_tokens *t, char room[sizeof t->vocab + 64])
 {
     *room = '\0';
     if (t->theirs && *t->vocab && !t->file)
@@ -79,7 +84,7 @@ static void print_count(char *room, size_t size, int64_t count, const mixt_token
         snprintf(room, size, "%lld", (long long)count);
 }
 
-mixt_status mixt__teacher_tokens_count(const mixt__teacher_tokens *t, int64_t mine, int64_t theirs)
+mixt_status mixt__other_tokens_count(const mixt__other_tokens *t, int64_t mine, int64_t theirs)
 {
     char a[64], b[64], todo[sizeof t->vocab + 64];
     if (mine == theirs)
@@ -113,24 +118,35 @@ static const char *quote(mixt__span token, char room[QUOTED])
     return room;
 }
 
-mixt_status mixt__teacher_tokens_check(const mixt__teacher_tokens *t)
+bool mixt__other_tokens_differ(const mixt__other_tokens *t, char why[MIXT_TOKENS_WHY])
 {
-    char todo[sizeof t->vocab + 64], a[QUOTED], b[QUOTED];
+    char a[QUOTED], b[QUOTED];
     unsigned char byte[2];
-    if (t->theirs && !t->mine && t->fingerprint && t->fingerprint != t->theirs->fingerprint)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "distill.teacher=%s: other tokens: %s was made with another tokenizer than the teacher's: "
-                          "data.vocab=FOLDER, with the vocabulary that it was made with, lets their tokens be compared",
-                          t->path, t->file);
+    if (t->theirs && !t->mine && t->fingerprint && t->fingerprint != t->theirs->fingerprint) {
+        snprintf(why, MIXT_TOKENS_WHY,
+                 "%s was made with another tokenizer than %s: data.vocab=FOLDER, with the vocabulary that it was made "
+                 "with, lets their tokens be compared",
+                 t->file, t->whose);
+        return true;
+    }
     int64_t count = t->mine && t->theirs ? t->mine->size : 0;
     if (count && t->theirs->size < count)
         count = t->theirs->size;
     for (int64_t i = 0; i < count; i++) {
         mixt__span mine = text_of(t->mine, i, &byte[0]), theirs = text_of(t->theirs, i, &byte[1]);
-        if (mine.size != theirs.size || memcmp(mine.bytes, theirs.bytes, (size_t)mine.size))
-            return mixt__fail(MIXT_ERROR_CONFIG,
-                              "distill.teacher=%s: other tokens: token %lld is '%s' to the teacher, '%s' in the data%s",
-                              t->path, (long long)i, quote(theirs, a), quote(mine, b), advice(t, todo));
+        if (mine.size == theirs.size && !memcmp(mine.bytes, theirs.bytes, (size_t)mine.size))
+            continue;
+        snprintf(why, MIXT_TOKENS_WHY, "token %lld is '%s' %s, '%s' in the data", (long long)i, quote(theirs, a), t->to,
+                 quote(mine, b));
+        return true;
     }
-    return MIXT_OK;
+    return false;
+}
+
+mixt_status mixt__other_tokens_check(const mixt__other_tokens *t)
+{
+    char todo[sizeof t->vocab + 64], why[MIXT_TOKENS_WHY];
+    if (!mixt__other_tokens_differ(t, why))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: other tokens: %s%s", t->path, why, advice(t, todo));
 }
