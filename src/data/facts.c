@@ -422,6 +422,15 @@ static const mixt__data_kind kind_facts = {
     .close = nothing,
 };
 
+int64_t mixt__data_facts_other_class(const char *const *now, int64_t now_count, const char *const *then,
+                                     int64_t then_count)
+{
+    for (int64_t i = 0; now && then && i < now_count && i < then_count; i++)
+        if (strcmp(now[i], then[i]) && !strchr(then[i], '?'))
+            return i;
+    return -1;
+}
+
 bool mixt__data_is_facts(const mixt_data *data)
 {
     return data && data->kind == &kind_facts;

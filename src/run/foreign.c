@@ -203,6 +203,30 @@ static bool are_numbers(const char *const *labels, int64_t count)
     return true;
 }
 
+/** @param labels (facts->classes) in the arena; NULL: classes have no names */
+static mixt_status read_labels(const char *path, const mixt__name_facts *facts, mixt__arena *arena,
+                               const char *const **labels)
+{
+    MIXT_TRY(mixt__names_read_labels(path, facts->classes, arena, labels));
+    if (*labels && are_numbers(*labels, facts->classes))
+        *labels = NULL;
+    return MIXT_OK;
+}
+
+mixt_status mixt__foreign_labels(const char *folder, mixt__arena *arena, const char *const **labels, int64_t *count)
+{
+    const mixt__zoo_entry *entry;
+    mixt__name_facts facts;
+    char path[PATH_BYTES];
+    *labels = NULL;
+    *count = 0;
+    mixt_status status = read_folder(folder, path, &entry, &facts);
+    if (status != MIXT_OK || entry->input != MIXT_MODEL_TEXTS || !facts.classes)
+        return status == MIXT_ERROR_UNSUPPORTED ? MIXT_OK : status;
+    *count = facts.classes;
+    return read_labels(path, &facts, arena, labels);
+}
+
 /** NULL: no memory. @param labels (f->classes); NULL: they have no names */
 static json_t *pack_inputs(const mixt__name_facts *f, int64_t seq, const char *const *labels)
 {
@@ -235,9 +259,7 @@ mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, 
     MIXT_TRY(read_folder(folder, path, &entry, &facts));
     if (entry->input != MIXT_MODEL_TEXTS || !facts.classes)
         return MIXT_OK;
-    mixt_status status = mixt__names_read_labels(path, facts.classes, &arena, &labels);
-    if (status == MIXT_OK && labels && are_numbers(labels, facts.classes))
-        labels = NULL;
+    mixt_status status = read_labels(path, &facts, &arena, &labels);
     if (status == MIXT_OK && (labels || !*mixt__config_string(config, MIXT_KEY_DATA_PATH))) {
         *inputs = pack_inputs(&facts, mixt__config_int(config, MIXT_KEY_DATA_SEQ), labels);
         if (!*inputs)

@@ -11,6 +11,7 @@
 #include "store/file.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static double real_or(const mixt_config *config, mixt__config_key key, double otherwise)
 {
@@ -84,11 +85,16 @@ mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt_
     return MIXT_OK;
 }
 
-/** The folder of the tokenizer that weights were trained with, where the data is read with another; NULL: none. */
+/** The folder of the tokenizer that weights were trained with, where the data is text that is read with another; NULL:
+ *  none. */
 static const char *other_tokens(const mixt__experiment *e, const char *init, char *room, size_t size)
 {
     const char *used = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
-    snprintf(room, size, mixt__foreign_is(init) ? "%s" : "%s/" MIXT_VOCAB_FOLDER, init);
+    if (!strcmp(e->facts->info.kind, "tokens"))
+        return NULL;
+    mixt__run_inputs_folder(init, room, size);
+    if (!mixt__foreign_has_tokenizer(room))
+        snprintf(room + strlen(room), size - strlen(room), "/" MIXT_VOCAB_FOLDER);
     return mixt__foreign_has_tokenizer(room) && !(*used && mixt__same_file(room, used)) ? room : NULL;
 }
 

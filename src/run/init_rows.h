@@ -1,5 +1,5 @@
-/* What rows of parameters stand for in the run that a run begins with, and here: users and items are known by their
- * names, and the order of a file says nothing.
+/* What rows of parameters stand for in the run that a run begins with, and here. Users and items are known by their
+ * names: the order of a file says nothing. Rows of other classes or tokens are refused.
  */
 #ifndef MIXT_RUN_INIT_ROWS_H
 #define MIXT_RUN_INIT_ROWS_H
@@ -13,7 +13,8 @@ enum { MIXT_INIT_ROWS = 16 };
 typedef struct mixt__init_rows {
     mixt__weights_rows rows[MIXT_INIT_ROWS];
     int64_t count;
-    char known[192]; // which names the run knows, for people; "": rows have none
+    char known[192];                 // which names the run knows, for people; "": rows have none
+    char classes[512], tokens[1024]; // in which they are others, for people; "": they are the same, as far as is known
     mixt__arena arena;
 } mixt__init_rows;
 

@@ -75,15 +75,14 @@ static mixt_status open_parts(mixt_run *run)
     return MIXT_OK;
 }
 
-/** Classes that have names must have the same ones: folders of pictures are counted in their order. A name that was
- *  remembered with '?' for bytes that are no UTF-8 matches any. */
+/** Classes that have names must have the same ones: folders of pictures are counted in their order. */
 static mixt_status check_names(const mixt_run *run, const mixt_data_info *now, const mixt_data_info *then)
 {
-    for (int64_t i = 0; now->class_names && then->class_names && i < now->classes; i++)
-        if (strcmp(now->class_names[i], then->class_names[i]) && !strchr(then->class_names[i], '?'))
-            return mixt__fail(MIXT_ERROR_DATA, "%s: class %lld is '%s', but %s was trained with '%s' there", now->path,
-                              (long long)i, now->class_names[i], run->known.folder, then->class_names[i]);
-    return MIXT_OK;
+    int64_t other = mixt__data_facts_other_class(now->class_names, now->classes, then->class_names, then->classes);
+    if (other < 0)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_DATA, "%s: class %lld is '%s', but %s was trained with '%s' there", now->path,
+                      (long long)other, now->class_names[other], run->known.folder, then->class_names[other]);
 }
 
 /** A run on ready tokens does not know their texts unless somebody named the vocabulary: bytes would be noise to it. */

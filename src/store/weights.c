@@ -154,7 +154,9 @@ static void advise_tokens(const mixt__weights *w, const mixt__name_entry *e, con
         snprintf(advice, size, "data.vocab=%s reads the data with the tokens of the file; ", w->tokens);
 }
 
-static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor)
+/** @param others why the rows of a tensor that fits are not those here; NULL: it does not fit */
+static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor,
+                           const char *others)
 {
     const char *here = w->plan.here[e->here].name, *there = e->there.name;
     char both[512];
@@ -168,13 +170,19 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
                           "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
                           w->path, both, wants.text);
     const char *part = strrchr(here, '.'); // of a layer: weight, bias
+    int layer = part ? (int)(part - here) : (int)strlen(here);
     char advice[sizeof w->path + 64];
     advise_tokens(w, e, tensor, advice, sizeof advice);
+    if (others)
+        return mixt__fail(
+            MIXT_ERROR_FORMAT,
+            "%s: tensor %s is of other %s; nothing was loaded (%sinit_new_head=%.*s draws that layer anew)", w->path,
+            both, others, advice, layer, here);
     return mixt__fail(MIXT_ERROR_FORMAT,
                       "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (%sinit_new_head=%.*s "
                       "draws that layer anew)",
                       w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
-                      wants.text, advice, part ? (int)(part - here) : (int)strlen(here), here);
+                      wants.text, advice, layer, here);
 }
 
 /** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */
@@ -192,12 +200,15 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
         if (e->rule->layout == MIXT_LAYOUT_COUNTER || !w->taken[e->here])
             continue;
         const mixt__file_tensor *tensor = find(w, e->there.name);
-        if (tensor && fits(w, tensor, e))
+        const mixt__weights_rows *rows = rows_of(w, e->here);
+        bool fit = tensor && fits(w, tensor, e);
+        const char *others = fit && rows ? rows->others : NULL;
+        if (fit && !others)
             w->sources[i] = tensor;
         else if (mixt__globs_find(head, here))
             w->taken[e->here] = false;
         else
-            return explain(w, e, tensor);
+            return explain(w, e, tensor, others);
         if (e->rule->vocabulary && w->plan.here[e->here].dims[0] - e->rows > w->padded)
             w->padded = w->plan.here[e->here].dims[0] - e->rows;
         if (w->sources[i] && e->rule->positions)

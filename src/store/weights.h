@@ -11,7 +11,9 @@
 /** What is known of the rows of a tensor here, where names tell more than numbers. */
 typedef struct mixt__weights_rows {
     const char *tensor;  // its name
-    const int64_t *from; // (rows here) the row of the file that each is; -1: it has none, and the row stays as it is
+    const char *others;  // why those of the file stand for something else: it is not taken; NULL: they do not
+    const int64_t *from; // (rows here) the row of the file that each is; -1: it has none, and the row stays as it is;
+                         // NULL: the same row
     int64_t there;       // rows that the file must have
     float add;           // to every number that is taken
 } mixt__weights_rows;
