@@ -213,7 +213,7 @@ static mixt_status open_weights(mixt__lesson *l, const mixt_data_info *info)
     MIXT_TRY(mixt__experiment_names(l->config, &request.names, &facts));
     mixt__name_facts_read(&facts, l->wanted, l->count);
     request.facts = &facts;
-    if (info->target == MIXT_TARGET_TOKENS)
+    if (info->target == MIXT_TARGET_TOKENS || mixt__are_texts(info))
         request.positions = info->input_dims[0];
     MIXT_TRY(mixt__weights_open(&request, &l->weights));
     take_sum(l);

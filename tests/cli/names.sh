@@ -124,5 +124,9 @@ train look.yaml out=looker
 refused "tensor 'fc.1.*' is of other classes: class 0 is 'cat' there, 'dog' in the data" look.yaml init=looker data.path=water
 train look.yaml out=swimmer init=looker init_new_head=fc.1 data.path=water
 
+# ---- what a teacher scores ----
+
+train words.yaml out=taught-words distill.teacher=hf
+
 [ $failures -eq 0 ] && echo "names: all well"
 exit $((failures > 0))
