@@ -2,6 +2,7 @@
 #include "run/foreign.h"
 
 #include "base/c_locale.h"
+#include "data/data.h"
 #include "data/gpt2_files.h"
 #include "models/models.h"
 #include "run/inputs.h"
@@ -213,18 +214,21 @@ static mixt_status read_labels(const char *path, const mixt__name_facts *facts, 
     return MIXT_OK;
 }
 
-mixt_status mixt__foreign_labels(const char *folder, mixt__arena *arena, const char *const **labels, int64_t *count)
+mixt_status mixt__foreign_labels(const char *folder, const mixt_data *facts, mixt__arena *arena,
+                                 const char *const **labels, int64_t *count)
 {
     const mixt__zoo_entry *entry;
-    mixt__name_facts facts;
+    mixt__name_facts sizes;
     char path[PATH_BYTES];
-    *labels = NULL;
-    *count = 0;
-    mixt_status status = read_folder(folder, path, &entry, &facts);
-    if (status != MIXT_OK || entry->input != MIXT_MODEL_TEXTS || !facts.classes)
+    *labels = facts ? facts->info.class_names : NULL;
+    *count = facts ? facts->info.classes : 0;
+    if (facts || !mixt__foreign_is(folder))
+        return MIXT_OK;
+    mixt_status status = read_folder(folder, path, &entry, &sizes);
+    if (status != MIXT_OK || entry->input != MIXT_MODEL_TEXTS || !sizes.classes)
         return status == MIXT_ERROR_UNSUPPORTED ? MIXT_OK : status;
-    *count = facts.classes;
-    return read_labels(path, &facts, arena, labels);
+    *count = sizes.classes;
+    return read_labels(path, &sizes, arena, labels);
 }
 
 /** NULL: no memory. @param labels (f->classes); NULL: they have no names */

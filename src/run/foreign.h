@@ -18,9 +18,11 @@ mixt_status mixt__foreign_fill(mixt_config *config);
  *  tokens as the model can read, classes by name. @param inputs NULL: of other models, and where only the data that is
  *  given can say what a class is called. The caller's. */
 mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, json_t **inputs);
-/** The names of a folder's classes. @param labels (count) in the arena; NULL: it has none, or is no classifier of texts
- */
-mixt_status mixt__foreign_labels(const char *folder, mixt__arena *arena, const char *const **labels, int64_t *count);
+/** The names of a model's classes.
+ *  @param facts what its run remembers of the data; NULL: nothing, and the folder's config.json is asked
+ *  @param labels (count) in the arena, or the facts' own; NULL: classes have no names */
+mixt_status mixt__foreign_labels(const char *folder, const mixt_data *facts, mixt__arena *arena,
+                                 const char *const **labels, int64_t *count);
 /** Whether it has files of a tokenizer. */
 bool mixt__foreign_has_tokenizer(const char *folder);
 /** Fails where a model is given text, data of this kind, and nobody knows its tokens: the folder has no tokenizer, and

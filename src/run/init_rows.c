@@ -76,15 +76,6 @@ static mixt_status match_ratings(mixt__init_rows *r, const mixt__experiment *e, 
 
 /* ---- classes ---- */
 
-/** The names of classes there. @param labels (count) in the arena or the set's; NULL: they have none */
-static mixt_status labels_of(mixt__init_rows *r, const char *folder, const mixt_data *then, const char *const **labels,
-                             int64_t *count)
-{
-    *labels = then ? then->info.class_names : NULL;
-    *count = then ? then->info.classes : 0;
-    return !then && mixt__foreign_is(folder) ? mixt__foreign_labels(folder, &r->arena, labels, count) : MIXT_OK;
-}
-
 /** Adds the layer that scores classes: the last one. */
 static void add_head(mixt__init_rows *r, const mixt__experiment *e, const mixt__weights_rows *like)
 {
@@ -120,7 +111,7 @@ static mixt_status compare_classes(mixt__init_rows *r, const mixt__experiment *e
     const mixt_data_info *info = &e->facts->info;
     mixt_data_array mine = {.names = info->class_names, .ids = info->classes}, theirs = {.ids = 0};
     bool found = false;
-    MIXT_TRY(labels_of(r, folder, then, &theirs.names, &theirs.ids));
+    MIXT_TRY(mixt__foreign_labels(folder, then, &r->arena, &theirs.names, &theirs.ids));
     int64_t other = mixt__data_facts_other_class(mine.names, mine.ids, theirs.names, theirs.ids);
     if (other < 0)
         return MIXT_OK;

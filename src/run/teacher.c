@@ -152,6 +152,21 @@ static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
     return vocab && vocab < info->classes ? mixt__other_tokens_count(&l->tokens, info->classes, vocab) : MIXT_OK;
 }
 
+/** Whether a number is the same class to both, where both have names for it. */
+static mixt_status check_classes(mixt__lesson *l, const mixt_data_info *info)
+{
+    const char *const *theirs;
+    int64_t count;
+    char a[256], b[256];
+    MIXT_TRY(mixt__foreign_labels(l->path, l->facts, &l->names, &theirs, &count));
+    int64_t other = mixt__data_facts_other_class(info->class_names, info->classes, theirs, count);
+    if (other < 0)
+        return MIXT_OK;
+    snprintf(a, sizeof a, "class %lld is '%s'", (long long)other, info->class_names[other]);
+    snprintf(b, sizeof b, "class %lld is '%s'", (long long)other, theirs[other]);
+    return refuse(l, "other classes", a, b);
+}
+
 /** Whether a number is the same token to both. A teacher may know tokens that the data does not have, as long as both
  *  have as many scores. */
 static mixt_status check_tokens(const mixt__lesson *l, const mixt__experiment *e, const mixt_data_info *info)
@@ -228,6 +243,7 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     mixt__model teacher;
     MIXT_TRY(mixt__other_tokens_of(&l->tokens, e));
     MIXT_TRY(check_data(l, info));
+    MIXT_TRY(check_classes(l, info));
     if (model->loss != MIXT_LOSS_CROSS_ENTROPY)
         return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: a %s has a loss of its own: it takes no teacher",
                           l->path, mixt__config_string(e->config, MIXT_KEY_MODEL));

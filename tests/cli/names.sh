@@ -126,7 +126,10 @@ train look.yaml out=swimmer init=looker init_new_head=fc.1 data.path=water
 
 # ---- what a teacher scores ----
 
+train look.yaml out=taught distill.teacher=looker
+refused "distill.teacher=looker: other classes: the teacher's class 0 is 'cat', the data's class 0 is 'dog'" look.yaml distill.teacher=looker data.path=water
 train words.yaml out=taught-words distill.teacher=hf
+refused "distill.teacher=hf: other classes: the teacher's class 0 is 'bad', the data's class 0 is 'good'" words.yaml distill.teacher=hf data.path=other.tsv data.vocab=hf
 
 [ $failures -eq 0 ] && echo "names: all well"
 exit $((failures > 0))
