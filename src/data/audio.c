@@ -438,18 +438,34 @@ static mixt_status fill(mixt_data *data, audio_state *state, mixt__recordings *t
     return describe(data, state, samples);
 }
 
-/** What samples look like must be as in the set that this one is like. */
-static void take_like(mixt_data_options *o)
+/** What samples look like must be as in the set that this one is like: what was asked for otherwise is refused. */
+static mixt_status take_like(mixt_data *data)
 {
-    const mixt_data_options *like = o->like ? &o->like->options : NULL;
-    if (!like || !like->rate)
-        return;
-    o->rate = like->rate;
-    o->mels = like->mels;
-    o->window = like->window;
-    o->hop = like->hop;
-    o->seconds = like->seconds;
-    o->tail = like->tail;
+    mixt_data_options *o = &data->options;
+    const mixt_data *like = o->like && o->like->options.rate ? o->like : NULL;
+    if (!like)
+        return MIXT_OK;
+    const mixt_data_options *its = &like->options;
+    const struct {
+        const char *name;
+        double mine, its;
+    } asked[] = {
+        {"rate", (double)o->rate, (double)its->rate}, {"mels", (double)o->mels, (double)its->mels},
+        {"window", o->window, its->window},           {"hop", o->hop, its->hop},
+        {"seconds", o->seconds, its->seconds},        {"tail", o->tail, its->tail},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        if (asked[i].mine != 0 && fabs(asked[i].mine - asked[i].its) > 1e-6 * fabs(asked[i].its)) // written in 9 digits
+            return mixt__fail(
+                MIXT_ERROR_DATA, "audio:%s: %s %g, but the set it should be like (%s) has %g: leave it out", data->path,
+                asked[i].name, asked[i].mine, *like->info.path ? like->info.path : like->info.kind, asked[i].its);
+    o->rate = its->rate;
+    o->mels = its->mels;
+    o->window = its->window;
+    o->hop = its->hop;
+    o->seconds = its->seconds;
+    o->tail = its->tail;
+    return MIXT_OK;
 }
 
 static mixt_status open_voice(mixt_data *data, audio_state *state)
@@ -483,7 +499,7 @@ static mixt_status open_audio(mixt_data *data)
     audio_state *state = data->state = mixt__alloc(sizeof *state);
     if (!state)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
-    take_like(&data->options);
+    MIXT_TRY(take_like(data));
     if (!data->options.target && (data->options.labels || (*data->path && mixt__transcripts_are_in(data->path))))
         data->options.target = MIXT_TARGET_TEXT;
     state->spells = data->options.target == MIXT_TARGET_TEXT;

@@ -15,6 +15,15 @@ small="device=cpu threads=2 net.channels=[8,8] data.mels=16 data.hop=20 net.drop
 grep -o '"accuracy":[0-9.]*' found | awk -F: '{ exit !($2 > 0.5) }' || fail "words are not learned: $(cat found)"
 grep -q '"hop": *20' words/inputs.json || fail "inputs.json does not say how sound becomes features"
 
+# A model hears as it was trained: what is asked for otherwise is refused, also where it teaches.
+for key in mels=20 rate=16000 hop=10 tail=1; do
+    "$mixt" eval words data.$key 2>err && fail "eval: data.$key counted for nothing"
+    grep -q "${key%=*} ${key#*=}, but the set it should be like (audio) has [-0-9]*: leave it out" err || fail "eval data.$key: $(cat err)"
+done
+"$mixt" eval words data.mels=16 data.rate=8000 --json >/dev/null || fail "eval with the run's own settings"
+"$mixt" train "$root/configs/speech.yaml" $small data.samples=32 train.steps=2 distill.teacher=words data.mels=20 out=never -q 2>err && fail "a student with other bands than its teacher's"
+grep -q 'distill.teacher=words was trained on other data: .*mels 20, .* has 16' err && [ ! -e never ] || fail "other bands than the teacher's: $(cat err)"
+
 # LSTM layers behind the convolutions, in both low formats.
 for precision in fp16 bf16; do
     "$mixt" train "$root/configs/speech.yaml" $small net.layers=1 net.width=16 data.samples=32 train.steps=2 train.batch=16 precision=$precision out=lstm-$precision -q ||
