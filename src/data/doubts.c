@@ -49,16 +49,20 @@ static mixt_status doubt_classes(mixt_data *data, const mixt__table *table)
     if (!seen)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to count %lld classes", table->path,
                           (long long)table->classes);
-    int64_t count = 0;
+    int64_t count = 0, last = 0;
     for (int64_t i = 0; i < table->rows; i++) {
         int32_t label = table->labels[i];
         if (label < 0 || label >= table->classes) // one that is left out
             continue;
         count += !seen[label];
         seen[label] = true;
+        last = label;
     }
     bool from_1 = count > 1 && count == table->classes - 1 && !seen[0];
     mixt__free(seen);
+    if (count == 1 && table->classes > 1) // of one class alone a run warns
+        return mixt__data_warn(data, "%s: all samples are of class %lld: there is nothing to tell apart", table->path,
+                               (long long)last);
     if (from_1)
         return mixt__data_warn(data,
                                "%s: no sample is of class 0: classes count from 0, and %lld are made where %lld may be "

@@ -5,9 +5,11 @@
 #include "run/summary.h"
 
 #include "data/audio.h"
+#include "data/inputs_text.h"
 #include "run/teacher.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int64_t number(const mixt_run *run, mixt__config_key key)
@@ -91,6 +93,52 @@ static void doubt_letters(mixt_run *run)
                        hasty.first, (long long)hasty.needed, (long long)hasty.outputs);
 }
 
+/** Settings of a lesson that nobody gives. */
+static void doubt_lesson(mixt_run *run)
+{
+    static const mixt__config_key keys[] = {MIXT_KEY_DISTILL_WEIGHT, MIXT_KEY_DISTILL_TEMPERATURE,
+                                            MIXT_KEY_DISTILL_POLICY};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !run->experiment.lesson; i++) {
+        const mixt_config_record *record = &mixt__config_table[keys[i]];
+        const char *usual = record->type == MIXT_CONFIG_STRING ? "\"\"" : record->fallback; // as it is written
+        char *value = mixt__config_text(run->config, keys[i]);
+        if (value && strcmp(value, usual))
+            mixt__run_note(run, true, "warning: %s=%s counts for nothing without distill.teacher", record->name, value);
+        free(value);
+    }
+}
+
+/** What there must be two of. */
+static void doubt_single(mixt_run *run)
+{
+    const mixt_data_info *info = mixt_data_describe(run->experiment.train);
+    bool pairs = !strcmp(mixt__config_string(run->config, MIXT_KEY_MODEL), "pair");
+    if (pairs && number(run, MIXT_KEY_TRAIN_BATCH) == 1)
+        mixt__run_note(run, true,
+                       "warning: train.batch=1: a pair is told from the others of its batch, and there are none");
+    if (!pairs && info->target == MIXT_TARGET_CLASS && info->classes == 1)
+        mixt__run_note(run, true, "warning: %s: all samples are of one class: there is nothing to tell apart",
+                       *info->path ? info->path : info->kind);
+}
+
+/** A translation into the same language, and a size that a vocabulary has not. */
+static void doubt_languages(mixt_run *run)
+{
+    const char *from = mixt__config_string(run->config, MIXT_KEY_DATA_SOURCE),
+               *into = mixt__config_string(run->config, MIXT_KEY_DATA_TARGET),
+               *vocab = mixt__config_string(run->config, MIXT_KEY_DATA_VOCAB);
+    const mixt_data_info *info = mixt_data_describe(run->experiment.train);
+    int64_t size = number(run, MIXT_KEY_DATA_VOCAB_SIZE);
+    int64_t tokens = mixt__are_texts(info) ? info->arrays[0].ids : info->classes;
+    if (*from && !strcmp(from, into))
+        mixt__run_note(run, true, "warning: data.source and data.target are both %s: there is nothing to translate",
+                       from);
+    if (*vocab && size && size != tokens)
+        mixt__run_note(run, true,
+                       "warning: data.vocab_size=%lld counts for nothing beside data.vocab=%s, which has %lld tokens",
+                       (long long)size, vocab, (long long)tokens);
+}
+
 void mixt__doubts_tell(mixt_run *run)
 {
     doubt_length(run);
@@ -98,6 +146,9 @@ void mixt__doubts_tell(mixt_run *run)
     doubt_targets(run);
     doubt_tokens(run);
     doubt_letters(run);
+    doubt_lesson(run);
+    doubt_single(run);
+    doubt_languages(run);
 }
 
 void mixt__doubts_tell_teacher(mixt_run *run)

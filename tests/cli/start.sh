@@ -26,6 +26,7 @@ npy() {
     { printf '\x93NUMPY\1\0\x76\0%-117s\n' "$header"; head -c "$3" /dev/zero | tr '\0' '\1'; } >"$1"
 }
 npy labels.npy '64,' 64
+printf '\0' | dd of=labels.npy bs=1 seek=128 conv=notrunc 2>/dev/null # two classes
 npy first.npy '64, 3, 16, 16' $((64 * 768))
 npy last.npy '64, 16, 16, 3' $((64 * 768))
 
@@ -100,6 +101,29 @@ hasnt warning "steps alone"
 told tiny.yaml train.lr=0
 has 'warning: train.lr=0: no weight will change' "no learning rate"
 
+told tiny.yaml distill.weight=0.9 distill.temperature=2 -q
+has '^mixt: warning: distill.weight=0.9 counts for nothing without distill.teacher$' "a teacher's share without a teacher"
+hasnt temperature "a setting that is the usual one"
+told tiny.yaml distill.temperature=4 distill.policy=bf16
+has 'warning: distill.temperature=4 counts for nothing without distill.teacher' "a temperature without a teacher"
+has 'warning: distill.policy=bf16 counts for nothing without distill.teacher' "a precision without a teacher"
+
+printf 'model: pair\nnet: {channels: [4], layers: 1, width: 8}\ndata: {kind: pairs, samples: 8}\ntrain: {epochs: 0, steps: 2}\n' >pair.yaml
+told pair.yaml train.batch=1
+has 'warning: train.batch=1: a pair is told from the others of its batch, and there are none' "pairs one by one"
+told pair.yaml train.batch=2
+hasnt warning "pairs by two"
+
+mkdir phrases
+for i in $(seq 20); do echo "$i and $i make $((i + i))" | tee -a phrases/train.en >>phrases/train.de; done
+"$mixt" tokenize phrases/train.en --train --size 260 --out few >/dev/null || fail "tokenize --train"
+printf 'model: seq2seq\nnet: {layers: 1, width: 8, heads: 2}\ndata: {kind: parallel, path: phrases, source: en, target: de, vocab: few, seq: 64}\ntrain: {epochs: 0, steps: 2, batch: 2}\n' >phrases.yaml
+told phrases.yaml data.vocab_size=260
+hasnt warning "a vocabulary of the size that is asked for"
+told phrases.yaml data.vocab_size=300 data.target=en
+has 'warning: data.source and data.target are both en: there is nothing to translate' "a language into itself"
+has 'warning: data.vocab_size=300 counts for nothing beside data.vocab=.*few, which has 260 tokens' "a size beside a vocabulary"
+
 csv="data.kind=csv data.limit=0 train.batch=8"
 for odd in 1.5 -1 1001; do
     { head -40 classes.csv; echo "1,1,1,1,$odd"; tail -40 classes.csv; } >odd.csv
@@ -119,6 +143,12 @@ told tiny.yaml $csv data.path=classes.csv
 hasnt warning "a column of classes"
 told tiny.yaml $csv data.path=odd.csv data.task=classes
 has 'warning: odd.csv: only 4 of 1002 classes \(0 to 1001\) have a sample' "a label far from the others"
+rows zeros.csv 0
+told tiny.yaml $csv data.path=zeros.csv data.task=classes
+has 'warning: zeros.csv: all samples are of one class: there is nothing to tell apart' "a single class"
+rows ones.csv 1
+told tiny.yaml $csv data.path=ones.csv data.task=classes
+has 'warning: ones.csv: all samples are of class 1: there is nothing to tell apart' "a single label that is not 0"
 rows from_1.csv '1 + i % 3'
 told tiny.yaml $csv data.path=from_1.csv
 has 'warning: from_1.csv: no sample is of class 0: classes count from 0, and 4 are made where 3 may be meant' "labels from 1"
