@@ -34,10 +34,9 @@ mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio
                           (long long)o->rate, o->hop, (long long)audio->frames);
     bool time = o->time_mask >= audio->frames;
     if (time || o->mel_mask >= o->mels)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: data.%s=%lld hides all of the %lld %s (in C: %s)", what,
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: data.%s=%lld hides all of the %lld %s", what,
                           time ? "time_mask" : "mel_mask", (long long)(time ? o->time_mask : o->mel_mask),
-                          (long long)(time ? audio->frames : o->mels), time ? "frames" : "bands",
-                          time ? "time_mask" : "mel_mask");
+                          (long long)(time ? audio->frames : o->mels), time ? "frames" : "bands");
     return MIXT_OK;
 }
 
