@@ -2,6 +2,7 @@
 # Teachers: a student learns from a run, a checkpoint or another program's folder, in that one's own precision; it goes on with
 # the same bits, refuses another teacher, and is itself alone when it is evaluated, exported and predicts. Usage: distill.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+. "$(dirname "$0")/../support/refused.sh"
 cd "$work" || exit 1
 export MIXT_CACHE=$work/cache
 
@@ -33,17 +34,6 @@ YAML
 for i in $(seq 600); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
 
 for i in $(seq 4000); do printf "\\x$(printf %02x $((i * 7 % 256)))\\0"; done >ids.bin
-
-# train ARGUMENT...: must succeed
-train() { "$mixt" train "$@" -q 2>err || { fail "train $*: status $?"; cat err; }; }
-# refused TEXT ARGUMENT...: training fails and says so, and makes nothing
-refused() {
-    local text=$1
-    shift
-    "$mixt" train "$@" out=none -q 2>err && fail "train $*: was not refused"
-    grep -qF -- "$text" err || { fail "train $*: does not say '$text'"; cat err; }
-    [ -e none ] && fail "train $*: left a folder"
-}
 
 train teacher.yaml out=taught train.checkpoint_every=20 train.keep=9
 train student.yaml out=whole train.checkpoint_every=8 train.keep=9
@@ -135,19 +125,7 @@ train words.yaml out=reader distill.teacher=critic
 refused "distill.teacher=critic: other tokens: token " words.yaml distill.teacher=critic data.path=meals.tsv
 train words.yaml out=guest distill.teacher=critic data.path=meals.tsv data.vocab=critic/vocab
 
-cat >pairs.yaml <<'YAML'
-model: seq2seq
-precision: fp32
-threads: 2
-net: {layers: 1, width: 16, heads: 2}
-data: {kind: parallel, path: sums, source: en, target: de, vocab_size: 280, seq: 64}
-train: {epochs: 0, steps: 2, batch: 4, lr: 0.003}
-YAML
-mkdir sums dogs
-for i in $(seq 40); do
-    echo "$i and $i make $((i + i))" >>sums/train.en && echo "$i und $i sind $((i + i))" >>sums/train.de
-    echo "the lazy dog jumps $i times" >>dogs/train.en && echo "der faule Hund springt $i mal" >>dogs/train.de
-done
+translators
 train pairs.yaml out=adder
 train pairs.yaml out=adds distill.teacher=adder
 refused "distill.teacher=adder: other tokens: token " pairs.yaml distill.teacher=adder data.path=dogs

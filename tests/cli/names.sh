@@ -2,19 +2,10 @@
 # What rows of weights stand for: a run that begins with another's, or learns from it, takes no row of another class, token or
 # letter for its own. Usage: names.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+. "$(dirname "$0")/../support/refused.sh"
 cd "$work" || exit 1
 export MIXT_CACHE=$work/cache
 
-# train ARGUMENT...: must succeed
-train() { "$mixt" train "$@" -q 2>err || { fail "train $*: status $?"; cat err; }; }
-# refused PATTERN ARGUMENT...: training fails and says so, and makes nothing
-refused() {
-    local pattern=$1
-    shift
-    "$mixt" train "$@" out=none -q 2>err && fail "train $*: was not refused"
-    grep -q -- "$pattern" err || { fail "train $*: does not say '$pattern'"; cat err; }
-    [ -e none ] && fail "train $*: left a folder"
-}
 anew="nothing was loaded (init_new_head=fc draws that layer anew)"
 
 # ---- classes of texts, also of a folder of another program ----
@@ -86,20 +77,7 @@ refused "other tokens: token 256 .*(data.vocab=squares-hf reads" gpt.yaml init=s
 "$mixt" tokenize text.txt --vocab foxes --out foxes.tokens >/dev/null || fail "tokenize"
 refused "is of other tokens: foxes.tokens was made with another tokenizer than the file's" gpt.yaml init=squares data.kind=tokens data.path=foxes.tokens net.vocab=300
 
-cat >pairs.yaml <<'YAML'
-model: seq2seq
-precision: fp32
-device: cpu
-threads: 1
-net: {layers: 1, width: 16, heads: 2}
-data: {kind: parallel, path: sums, source: en, target: de, vocab_size: 280, seq: 64}
-train: {epochs: 0, steps: 2, batch: 4, lr: 0.003}
-YAML
-mkdir sums dogs
-for i in $(seq 40); do
-    echo "$i and $i make $((i + i))" >>sums/train.en && echo "$i und $i sind $((i + i))" >>sums/train.de
-    echo "the lazy dog jumps $i times" >>dogs/train.en && echo "der faule Hund springt $i mal" >>dogs/train.de
-done
+translators
 train pairs.yaml out=adder
 train pairs.yaml out=adds init=adder
 refused "tensor 'wte.weight' is of other tokens: .*(data.vocab=adder/vocab reads" pairs.yaml init=adder data.path=dogs
