@@ -135,6 +135,8 @@ enum {
 
 // data.c
 
+/** Refuses an option that was set and is of a group that the set's kind does not have. */
+mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsigned group);
 /** Whether a kind of this name is drawn by mixt itself: it needs no path, and what it has instead is none. */
 bool mixt__data_is_drawn(const char *kind);
 /** Whether mixt draws a set of this kind where no path is named. */
@@ -362,8 +364,6 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
 
 // doubts.c
 
-/** Refuses an option that was set and is of a group that the set's kind does not have. */
-mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsigned group);
 /** Adds a line to info.warnings: something that may not be meant. */
 mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */

@@ -1,4 +1,5 @@
 /* Ready token files: mixt's own (*.tokens), or raw 16-bit tokens (*.bin) once the vocabulary's size is known. */
+#include "data/unicode.h"
 #include "data/windows.h"
 
 #include <ctype.h>
@@ -25,18 +26,18 @@ static mixt_status ask_vocabulary(const mixt_data *data, mixt__token_facts *fact
     return MIXT_OK;
 }
 
-/** Letters and nothing else, which would pass for 16-bit numbers. */
+/** Whether a file begins with UTF-8 and nothing that no text has: numbers of 16 bits have such bytes soon. */
 static bool is_text(const char *path)
 {
     unsigned char bytes[4096];
     FILE *file = fopen(path, "rb");
-    size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    int64_t count = file ? (int64_t)fread(bytes, 1, sizeof bytes, file) : 0;
     if (file)
         fclose(file);
-    for (size_t i = 0; i < count; i++)
-        if (!isprint(bytes[i]) && !isspace(bytes[i]))
+    for (int64_t i = 0; i < count; i++)
+        if (bytes[i] == 0x7f || (bytes[i] < ' ' && !isspace(bytes[i])))
             return false;
-    return count > 0;
+    return count > 0 && count - mixt__utf8_valid(bytes, count) < MIXT_UTF8_MAX; // the last character may be cut
 }
 
 static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)

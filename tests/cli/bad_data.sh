@@ -85,6 +85,7 @@ printf 'a b\n' >phrasesshort/train.de
 printf 'a\0b\nc\nd\n' >phraseszero/train.en
 printf 'a\tb\nc\n' >phrases.tsv
 "$mixt" tokenize phrases/train.en --train --size 258 --out phrases/words >/dev/null || fail "a vocabulary to begin with"
+yes 'Ein Hund läuft über die grüne Wiese.' | head -c 5001 >umlauts.txt
 "$mixt" tokenize words.txt --out words.tokens >/dev/null || fail "tokens to begin with"
 printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
 sed 's/kind: audio/kind: audio, task: text/' speech.yaml >spoken.yaml
@@ -135,6 +136,7 @@ data without a path         | train tiny.yaml out=x data.kind=idx               
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
 sentences missing           | train phrases.yaml out=x data.path=nowhere           | 1 | nowhere: No such file
 text as tokens              | train gpt.yaml out=x data.kind=tokens data.path=words.txt net.vocab=30000 | 1 | words.txt: is a text, not tokens: read it with data.kind=text
+German text as tokens       | train gpt.yaml out=x data.kind=tokens data.path=umlauts.txt net.vocab=30000 | 1 | umlauts.txt: is a text, not tokens
 tokens of other words       | train gpt.yaml out=x data.kind=tokens data.path=words.tokens data.vocab=phrases/words | 1 | words.tokens: was made with another vocabulary or tokenizer than the one named, phrases/words
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
 data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
