@@ -4,7 +4,6 @@
  */
 #include "run/summary.h"
 
-#include "data/audio.h"
 #include "data/inputs_text.h"
 #include "run/teacher.h"
 
@@ -79,12 +78,9 @@ static void doubt_tokens(mixt_run *run)
 static void doubt_letters(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
-    int64_t window, stride;
+    int64_t stride;
     mixt__hasty hasty;
-    if (!e->sizes.transcribes)
-        return;
-    mixt__speech_window(&e->sizes, &window, &stride);
-    if (mixt__audio_hasty(e->train, window, stride, &hasty) == MIXT_OK && hasty.count)
+    if (mixt__experiment_hasty(e, &hasty, &stride) == MIXT_OK && hasty.count)
         mixt__run_note(run, true,
                        "warning: %lld of %lld recordings have more letters than the model has outputs for them, one "
                        "every %lld frames, and are left out; the first is %s, which needs %lld and has %lld: a smaller "

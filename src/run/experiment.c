@@ -2,7 +2,6 @@
 #include "run/experiment.h"
 
 #include "base/c_locale.h"
-#include "data/audio.h"
 #include "data/buckets.h"
 #include "data/facts.h"
 #include "data/inputs_text.h"
@@ -428,15 +427,23 @@ static mixt_status join_ranks(mixt__experiment *e)
                                       &r->compress_after);
 }
 
+mixt_status mixt__experiment_hasty(const mixt__experiment *e, mixt__hasty *hasty, int64_t *stride)
+{
+    int64_t window;
+    *hasty = (mixt__hasty){0};
+    *stride = 0;
+    if (!e->sizes.transcribes || !e->train)
+        return MIXT_OK;
+    mixt__speech_window(&e->sizes, &window, stride);
+    return mixt__audio_hasty(e->train, window, *stride, hasty);
+}
+
 /** Letters need outputs: there is nothing to learn where no recording has enough of them. */
 static mixt_status check_letters(const mixt__experiment *e)
 {
-    int64_t window, stride;
+    int64_t stride;
     mixt__hasty hasty;
-    if (!e->sizes.transcribes || !e->train)
-        return MIXT_OK;
-    mixt__speech_window(&e->sizes, &window, &stride);
-    MIXT_TRY(mixt__audio_hasty(e->train, window, stride, &hasty));
+    MIXT_TRY(mixt__experiment_hasty(e, &hasty, &stride));
     if (!hasty.count || hasty.count < mixt_data_describe(e->train)->samples)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE,

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "config/config.h"
+#include "data/audio.h"
 #include "models/models.h"
 
 #include <jansson.h>
@@ -60,6 +61,9 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
 mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
+/** Recordings to train on whose texts the model has no outputs enough for, one every `stride` frames; none of other
+ *  data. */
+mixt_status mixt__experiment_hasty(const mixt__experiment *e, mixt__hasty *hasty, int64_t *stride);
 /** Puts the format of train.activations into a policy that says none. */
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy);
 /** Fills what a policy may decide, loss scaling and clipping, from the configuration. */

@@ -48,19 +48,29 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
     return mixt__fail_context(status, "%s", path);
 }
 
+/** Where "/checkpoints" begins in "RUN/checkpoints/NAME"; NULL: the path does not end like that. */
+static char *checkpoints_in(char *path)
+{
+    static const char folder[] = "/checkpoints";
+    char *name = strrchr(path, '/');
+    bool there = name && name - path > (long)strlen(folder) && !strncmp(name - strlen(folder), folder, strlen(folder));
+    return there ? name - strlen(folder) : NULL;
+}
+
 void mixt__run_inputs_folder(const char *weights, char *folder, size_t size)
 {
     char path[PATH_BYTES];
     struct stat facts;
     snprintf(folder, size, "%s", weights);
     char *slash = strrchr(folder, '/');
-    if (stat(weights, &facts) || !S_ISDIR(facts.st_mode))
+    if (stat(weights, &facts) || !S_ISDIR(facts.st_mode)) // a file: its folder
         snprintf(slash ? slash : folder, 2, slash ? "" : ".");
-    bool checkpoint = snprintf(path, sizeof path, "%s/manifest.json", folder) < (int)sizeof path && !access(path, F_OK);
-    char *checkpoints = checkpoint ? strstr(folder, "/checkpoints/") : NULL;
+    if (snprintf(path, sizeof path, "%s/manifest.json", folder) >= (int)sizeof path || access(path, F_OK))
+        return;
+    char *checkpoints = checkpoints_in(folder);
     if (checkpoints)
         *checkpoints = '\0';
-    else if (checkpoint)
+    else
         snprintf(folder + strlen(folder), size - strlen(folder), "/../..");
 }
 

@@ -27,7 +27,8 @@ for i in $(seq 20); do
 done
 train words.yaml out=critic
 train words.yaml out=again init=critic
-for init in critic critic/model.safetensors critic/checkpoints/step-00000001; do
+mkdir checkpoints && cp -r critic checkpoints/nested # a run below a folder of that name
+for init in critic critic/model.safetensors critic/checkpoints/step-00000001 "$PWD/checkpoints/nested/checkpoints/step-00000001"; do
     refused "tensor 'fc.weight' is of other classes: class 0 is 'bad' there, 'good' in the data; $anew" words.yaml init=$init data.path=other.tsv
 done
 train words.yaml out=fresh init=critic data.path=other.tsv init_new_head=fc
