@@ -12,7 +12,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check install clean
+.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -27,6 +27,7 @@ help:
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
+	@echo "make abi        renews the record of the binary interface (tests/abi), where a change of it is meant"
 	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
 
 setup:
@@ -105,6 +106,9 @@ bench: build
 
 check:
 	tools/check.sh
+
+abi: build
+	bash tests/abi/record.sh $(BUILD)/libmixt.so --renew
 
 install: build
 	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null

@@ -42,7 +42,7 @@ set_source_files_properties(${update_folder}/optimizer.cu ${update_folder}/gradi
                             --fmad=false)
 target_include_directories(mixt_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                            ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
-target_compile_definitions(mixt_cuda PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(mixt_cuda PRIVATE _GNU_SOURCE)
 target_compile_options(mixt_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes -ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CUDA>:--threads=2 -Xcompiler=-Wall>)

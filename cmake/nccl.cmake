@@ -14,7 +14,7 @@ file(GLOB NCCL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dist/nccl/*.c
 add_library(mixt_nccl MODULE ${NCCL_SOURCES})
 target_include_directories(mixt_nccl PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${CUDAToolkit_INCLUDE_DIRS}
                            ${NCCL_INCLUDE_DIR})
-target_compile_definitions(mixt_nccl PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(mixt_nccl PRIVATE _GNU_SOURCE)
 target_compile_options(mixt_nccl PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes)
 target_link_libraries(mixt_nccl PRIVATE ${NCCL_LIBRARY} ${CUDART_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} rt)
 target_link_options(mixt_nccl PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/nccl_exports.map -Wl,--no-undefined)

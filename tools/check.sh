@@ -41,7 +41,7 @@ begin cppcheck
 if command -v cppcheck >/dev/null; then
     attempt cppcheck cppcheck --quiet --suppress=invalidPointerCast --suppress=CastIntegerToAddressAtReturn --std=c11 --error-exitcode=1 --enable=warning,portability --inline-suppr \
         --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=normalCheckLevelMaxBranches \
-        -D__x86_64__ -D_GNU_SOURCE -DMIXT_VERSION='"0"' -DMIXT_ISA_SUFFIX=avx2 -Iinclude -Isrc -I. src cli
+        -D__x86_64__ -D_GNU_SOURCE -DMIXT_ISA_SUFFIX=avx2 -Iinclude -Isrc -I. src cli
 else
     absent cppcheck
 fi

@@ -34,9 +34,9 @@ typedef enum mixt_adopt_stage {
 } mixt_adopt_stage;
 
 /** "baseline", …; "" for what is no stage. */
-const char *mixt_adopt_stage_name(mixt_adopt_stage stage);
+MIXT_API const char *mixt_adopt_stage_name(mixt_adopt_stage stage);
 /** The stage of a name; MIXT_ADOPT_STAGES where there is none. @param name NULL is allowed */
-mixt_adopt_stage mixt_adopt_stage_find(const char *name);
+MIXT_API mixt_adopt_stage mixt_adopt_stage_find(const char *name);
 
 /* ---- while it runs ---- */
 
@@ -79,17 +79,18 @@ typedef struct mixt_adopt_options {
  * @param adoption set to what is known now, or to NULL on failure; free it with mixt_adoption_free.
  * @return MIXT_ERROR_STATE where another configuration has that name: the text says what differs.
  */
-mixt_status mixt_adopt_with(const mixt_config *config, const mixt_adopt_options *options, mixt_adoption **adoption);
+MIXT_API mixt_status mixt_adopt_with(const mixt_config *config, const mixt_adopt_options *options,
+                                     mixt_adoption **adoption);
 #ifndef __cplusplus
 #define mixt_adopt(config, adoption, ...) mixt_adopt_with((config), &(mixt_adopt_options){__VA_ARGS__}, (adoption))
 #endif
 /** What is known, without doing anything. @param name as in the options. @return MIXT_ERROR_FILE: nothing is there. */
-mixt_status mixt_adopt_open(const char *name, mixt_adoption **adoption);
+MIXT_API mixt_status mixt_adopt_open(const char *name, mixt_adoption **adoption);
 /** Takes back the newest stage: its runs go, its versions and its lines in the history stay. @param name as in the
  *  options. @return MIXT_ERROR_STATE where no stage is done. */
-mixt_status mixt_adopt_undo(const char *name, mixt_adoption **adoption);
+MIXT_API mixt_status mixt_adopt_undo(const char *name, mixt_adoption **adoption);
 /** NULL is allowed. */
-void mixt_adoption_free(mixt_adoption *adoption);
+MIXT_API void mixt_adoption_free(mixt_adoption *adoption);
 
 /* ---- what is known ---- */
 
@@ -101,7 +102,7 @@ typedef enum mixt_adopt_outcome {
     MIXT_ADOPT_UNDECIDED, /**< FP32 stays: the proof needs more pairs */
 } mixt_adopt_outcome;
 /** "under way", "adopted", "kept", "undecided". */
-const char *mixt_adopt_outcome_name(mixt_adopt_outcome outcome);
+MIXT_API const char *mixt_adopt_outcome_name(mixt_adopt_outcome outcome);
 
 typedef struct mixt_adoption_info {
     mixt_adopt_outcome outcome;
@@ -115,7 +116,7 @@ typedef struct mixt_adoption_info {
     bool stopped;          /**< `watch` ended it: the same call goes on */
 } mixt_adoption_info;
 /** Texts belong to the adoption. Of none, or one that was freed, nothing is known. */
-mixt_adoption_info mixt_adoption_describe(const mixt_adoption *adoption);
+MIXT_API mixt_adoption_info mixt_adoption_describe(const mixt_adoption *adoption);
 
 /** What was measured in a stage. NaN: not known. */
 typedef struct mixt_adopt_figure {
@@ -130,7 +131,7 @@ typedef struct mixt_adopt_figure {
 } mixt_adopt_figure;
 /** @param index from 0. @param figure receives it, with texts that belong to the adoption. @return false past the last.
  */
-bool mixt_adoption_figure(const mixt_adoption *adoption, int64_t index, mixt_adopt_figure *figure);
+MIXT_API bool mixt_adoption_figure(const mixt_adoption *adoption, int64_t index, mixt_adopt_figure *figure);
 
 /** A line of the history: a stage that was done, or taken back. */
 typedef struct mixt_adopt_entry {
@@ -147,7 +148,7 @@ typedef struct mixt_adopt_entry {
 } mixt_adopt_entry;
 /** @param index from 0, the oldest first. @param entry receives it, with texts that belong to the adoption. @return
  *  false past the last. */
-bool mixt_adoption_entry(const mixt_adoption *adoption, int64_t index, mixt_adopt_entry *entry);
+MIXT_API bool mixt_adoption_entry(const mixt_adoption *adoption, int64_t index, mixt_adopt_entry *entry);
 
 #ifdef __cplusplus
 }

@@ -43,21 +43,21 @@ typedef struct mixt_machine_info {
 } mixt_machine_info;
 
 /** How many profiles are built in. */
-int mixt_machine_count(void);
+MIXT_API int mixt_machine_count(void);
 /** The name of one of them; NULL past the last. @param index from 0. */
-const char *mixt_machine_name(int index);
+MIXT_API const char *mixt_machine_name(int index);
 /**
  * Opens a profile.
  * @param name one that is built in, one NAME.yaml of the folder MIXT_PROFILES, or the path of a file.
  * @param machine set to NULL on failure; free it with mixt_machine_free. Messages name file, line and column.
  */
-mixt_status mixt_machine_open(const char *name, mixt_machine **machine);
+MIXT_API mixt_status mixt_machine_open(const char *name, mixt_machine **machine);
 /** NULL is allowed. */
-void mixt_machine_free(mixt_machine *machine);
+MIXT_API void mixt_machine_free(mixt_machine *machine);
 /** What it is; NULL where there is no such machine. Valid until it is freed. */
-const mixt_machine_info *mixt_machine_describe(const mixt_machine *machine);
+MIXT_API const mixt_machine_info *mixt_machine_describe(const mixt_machine *machine);
 /** Where a figure comes from. @param figure a key of the file: "bandwidth". NULL: no such figure. */
-const char *mixt_machine_source(const mixt_machine *machine, const char *figure);
+MIXT_API const char *mixt_machine_source(const mixt_machine *machine, const char *figure);
 
 /* ---- precision=auto ---- */
 
@@ -69,7 +69,7 @@ enum { MIXT_PICK_TEXT = 160 };
  * @param format receives it.
  * @param why receives the reason, a sentence.
  */
-mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
+MIXT_API mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
 
 /* ---- advice ---- */
 
@@ -102,12 +102,13 @@ typedef struct mixt_advise_options {
  * @param advice set to the answer, or to NULL on failure; free it with mixt_advice_free.
  * @return MIXT_ERROR_STATE when `watch` ended it.
  */
-mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options, mixt_advice **advice);
+MIXT_API mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options,
+                                      mixt_advice **advice);
 #ifndef __cplusplus
 #define mixt_advise(config, advice, ...) mixt_advise_with((config), &(mixt_advise_options){__VA_ARGS__}, (advice))
 #endif
 /** NULL is allowed. */
-void mixt_advice_free(mixt_advice *advice);
+MIXT_API void mixt_advice_free(mixt_advice *advice);
 
 /** One precision that was looked at. Strings belong to the advice. */
 typedef struct mixt_advice_candidate {
@@ -123,7 +124,7 @@ typedef struct mixt_advice_candidate {
 } mixt_advice_candidate;
 
 /** @param index from 0; NULL past the last. */
-const mixt_advice_candidate *mixt_advice_candidate_at(const mixt_advice *advice, int index);
+MIXT_API const mixt_advice_candidate *mixt_advice_candidate_at(const mixt_advice *advice, int index);
 
 /** The strategy. Strings belong to the advice. */
 typedef struct mixt_advice_choice {
@@ -145,7 +146,7 @@ typedef struct mixt_advice_choice {
     const char *why;        /**< a sentence or two */
     const char *looked_at;  /**< the candidate that the remedies are about */
 } mixt_advice_choice;
-const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice);
+MIXT_API const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice);
 
 /** Something that holds the step back. Strings belong to the advice. */
 typedef struct mixt_remedy {
@@ -156,11 +157,11 @@ typedef struct mixt_remedy {
     const char *text;  /**< why, and what to do */
 } mixt_remedy;
 /** Largest expected gain first. @param index from 0; NULL past the last. */
-const mixt_remedy *mixt_advice_remedy(const mixt_advice *advice, int index);
+MIXT_API const mixt_remedy *mixt_advice_remedy(const mixt_advice *advice, int index);
 
 /** Writes the chosen policy, with its evidence, as a file that `precision` takes.
  *  @param overwrite replace a file of that name; else it is refused. */
-mixt_status mixt_advice_write(const mixt_advice *advice, const char *path, bool overwrite);
+MIXT_API mixt_status mixt_advice_write(const mixt_advice *advice, const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

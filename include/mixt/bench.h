@@ -22,11 +22,11 @@ typedef struct mixt_bench_model {
 } mixt_bench_model;
 
 /** How many models there are. */
-int mixt_bench_count(void);
+MIXT_API int mixt_bench_count(void);
 /** The model at a position from 0; false past the last. */
-bool mixt_bench_at(int position, mixt_bench_model *model);
+MIXT_API bool mixt_bench_at(int position, mixt_bench_model *model);
 /** Floating-point operations of one step, forward and backward; 0 for a name that there is not. */
-double mixt_bench_flops(const char *model, int64_t batch, int64_t seq);
+MIXT_API double mixt_bench_flops(const char *model, int64_t batch, int64_t seq);
 
 /** Zero or NULL means the default. */
 typedef struct mixt_bench_options {
@@ -70,10 +70,11 @@ typedef struct mixt_bench_result {
  * @param result filled in; give it to mixt_bench_free, also after a failure.
  * @return MIXT_ERROR_ARGUMENT for a model that there is not and for options that it cannot have.
  */
-mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options, mixt_bench_result *result);
+MIXT_API mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options,
+                                         mixt_bench_result *result);
 #define mixt_bench_run(model, result, ...) mixt_bench_run_with((model), &(mixt_bench_options){__VA_ARGS__}, (result))
 /** Frees what the result holds. */
-void mixt_bench_free(mixt_bench_result *result);
+MIXT_API void mixt_bench_free(mixt_bench_result *result);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,7 @@ typedef enum mixt_compare_side { MIXT_COMPARE_A, MIXT_COMPARE_B, MIXT_COMPARE_SI
 enum { MIXT_COMPARE_PAIRS_MAX = 1000, MIXT_COMPARE_PAIRS_PLANNED = 64 };
 
 /** "non-inferior", "inferior", "undecided". */
-const char *mixt_compare_verdict_name(mixt_stats_verdict verdict);
+MIXT_API const char *mixt_compare_verdict_name(mixt_stats_verdict verdict);
 
 /** Figures of one run, measured from its directory. NaN: not there. */
 typedef struct mixt_compare_run {
@@ -101,8 +101,8 @@ typedef struct mixt_compare_options {
  * @return MIXT_ERROR_CONFIG where the two cannot be compared, MIXT_ERROR_STATE where another experiment has that name:
  * the text says what differs.
  */
-mixt_status mixt_compare_with(const mixt_config *a, const mixt_config *b, const mixt_compare_options *options,
-                              mixt_comparison **comparison);
+MIXT_API mixt_status mixt_compare_with(const mixt_config *a, const mixt_config *b, const mixt_compare_options *options,
+                                       mixt_comparison **comparison);
 #ifndef __cplusplus
 #define mixt_compare(a, b, comparison, ...)                                                                            \
     mixt_compare_with((a), (b), &(mixt_compare_options){__VA_ARGS__}, (comparison))
@@ -112,10 +112,10 @@ mixt_status mixt_compare_with(const mixt_config *a, const mixt_config *b, const 
  * @param a, @param b directories of runs. @param options NULL: the defaults; only metric, margin and price count.
  * @return MIXT_ERROR_FILE or MIXT_ERROR_DATA where a run cannot be read.
  */
-mixt_status mixt_compare_runs(const char *a, const char *b, const mixt_compare_options *options,
-                              mixt_comparison **comparison);
+MIXT_API mixt_status mixt_compare_runs(const char *a, const char *b, const mixt_compare_options *options,
+                                       mixt_comparison **comparison);
 /** NULL is allowed. */
-void mixt_comparison_free(mixt_comparison *comparison);
+MIXT_API void mixt_comparison_free(mixt_comparison *comparison);
 
 /* ---- what is known ---- */
 
@@ -138,7 +138,7 @@ typedef struct mixt_comparison_info {
     bool stopped; /**< `watch` or the budget ended it before its end: the same call goes on */
 } mixt_comparison_info;
 /** Texts belong to the comparison. Of none, or one that was freed, nothing is known. */
-mixt_comparison_info mixt_comparison_describe(const mixt_comparison *comparison);
+MIXT_API mixt_comparison_info mixt_comparison_describe(const mixt_comparison *comparison);
 
 /** A figure of both sides, over the pairs that were used. NaN: not known. */
 typedef struct mixt_compare_figure {
@@ -150,9 +150,9 @@ typedef struct mixt_compare_figure {
     double low, high; /**< its 95% interval */
 } mixt_compare_figure;
 /** @param index from 0; NULL past the last. The first is the headline: time to equal loss. */
-const mixt_compare_figure *mixt_comparison_figure(const mixt_comparison *comparison, int64_t index);
+MIXT_API const mixt_compare_figure *mixt_comparison_figure(const mixt_comparison *comparison, int64_t index);
 /** By its name; NULL where there is none. */
-const mixt_compare_figure *mixt_comparison_find(const mixt_comparison *comparison, const char *name);
+MIXT_API const mixt_compare_figure *mixt_comparison_find(const mixt_comparison *comparison, const char *name);
 
 /** A key in which A and B differ. */
 typedef struct mixt_compare_change {
@@ -160,14 +160,15 @@ typedef struct mixt_compare_change {
     bool policy; /**< it is about precision: what is to be compared. Else the two differ in more than the policy */
 } mixt_compare_change;
 /** @param index from 0; NULL past the last. */
-const mixt_compare_change *mixt_comparison_change(const mixt_comparison *comparison, int64_t index);
+MIXT_API const mixt_compare_change *mixt_comparison_change(const mixt_comparison *comparison, int64_t index);
 
 /** @param pair from 0; NULL past the last, and for a run that is not done. */
-const mixt_compare_run *mixt_comparison_run(const mixt_comparison *comparison, int64_t pair, mixt_compare_side side);
+MIXT_API const mixt_compare_run *mixt_comparison_run(const mixt_comparison *comparison, int64_t pair,
+                                                     mixt_compare_side side);
 
 /** By how much B is worse than A in a pair, as the verdict takes it: above 0 worse, a share of A's or in points; NaN
  *  where a run is not done, diverged or has no such number. @param pair from 0. */
-double mixt_comparison_worse(const mixt_comparison *comparison, int64_t pair);
+MIXT_API double mixt_comparison_worse(const mixt_comparison *comparison, int64_t pair);
 
 #ifdef __cplusplus
 }

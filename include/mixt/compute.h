@@ -29,8 +29,8 @@ typedef mixt_value (*mixt_compute_fn)(mixt_builder *b, const mixt_value *inputs)
  * @param result its dims must be those of what fn makes; the numbers are rounded to its dtype.
  * @return what is wrong with shapes, formats or fn; also kept as mixt_error(context).
  */
-mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_array *inputs, int input_count,
-                         const mixt_array *result);
+MIXT_API mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_array *inputs, int input_count,
+                                  const mixt_array *result);
 
 #ifdef __cplusplus
 }

@@ -41,43 +41,45 @@ typedef struct mixt_config_record {
 } mixt_config_record;
 
 /** The keys in the order of the table: index from 0; NULL at its end. */
-const mixt_config_record *mixt_config_key(int64_t index);
+MIXT_API const mixt_config_record *mixt_config_key(int64_t index);
 /** "integer", "number", "one of a, b", … : what a key takes, in words. Writes at most `size` bytes to `text` and
  *  returns it. */
-const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size);
+MIXT_API const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size);
 
 /** All defaults. */
-mixt_status mixt_config_new(mixt_config **config);
+MIXT_API mixt_status mixt_config_new(mixt_config **config);
 /** The same values, set at the same places. */
-mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy);
+MIXT_API mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy);
 /** NULL is allowed. */
-void mixt_config_free(mixt_config *config);
+MIXT_API void mixt_config_free(mixt_config *config);
 
 /** Reads a YAML file (at most 1 MiB) of nested maps: `train: {lr: 0.1}` and `train.lr: 0.1` are the same. */
-mixt_status mixt_config_load(mixt_config *config, const char *path);
+MIXT_API mixt_status mixt_config_load(mixt_config *config, const char *path);
 /** The same from a text; `name` stands for the file in messages. */
-mixt_status mixt_config_parse(mixt_config *config, const char *yaml, const char *name);
+MIXT_API mixt_status mixt_config_parse(mixt_config *config, const char *yaml, const char *name);
 /** Sets one key from "train.lr=0.1"; `where` begins the message of an error ("command line"). */
-mixt_status mixt_config_set(mixt_config *config, const char *assignment, const char *where);
+MIXT_API mixt_status mixt_config_set(mixt_config *config, const char *assignment, const char *where);
 /** Rules between keys, once all are set: something to train, scale_floor <= scale_init <= scale_ceiling, … Opening a
  *  run does this. */
-mixt_status mixt_config_check(const mixt_config *config);
+MIXT_API mixt_status mixt_config_check(const mixt_config *config);
 
 /** Values by the name of their key. A name that is none, or of another type: "", 0 or false. Texts are valid until the
  *  key is set again or the configuration freed. */
-const char *mixt_config_string(const mixt_config *config, const char *key); /**< STRING, and the word of a CHOICE */
-int64_t mixt_config_int(const mixt_config *config, const char *key);        /**< INT; the bytes of a SIZE */
-double mixt_config_float(const mixt_config *config, const char *key); /**< FLOAT; the number of a CHOICE_OR_FLOAT */
-bool mixt_config_bool(const mixt_config *config, const char *key);
+MIXT_API const char *mixt_config_string(const mixt_config *config,
+                                        const char *key);                     /**< STRING, and the word of a CHOICE */
+MIXT_API int64_t mixt_config_int(const mixt_config *config, const char *key); /**< INT; the bytes of a SIZE */
+MIXT_API double mixt_config_float(const mixt_config *config,
+                                  const char *key); /**< FLOAT; the number of a CHOICE_OR_FLOAT */
+MIXT_API bool mixt_config_bool(const mixt_config *config, const char *key);
 /** False while the key has its default. */
-bool mixt_config_was_set(const mixt_config *config, const char *key);
+MIXT_API bool mixt_config_was_set(const mixt_config *config, const char *key);
 /** Where the value comes from: "default", "FILE:LINE:COLUMN", or the `where` of mixt_config_set. */
-const char *mixt_config_origin(const mixt_config *config, const char *key);
+MIXT_API const char *mixt_config_origin(const mixt_config *config, const char *key);
 
 /** Writes every key as YAML that reads back to the same values. `comments` adds each key's help. */
-mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments);
+MIXT_API mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments);
 /** The same, with comments, into a file, replaced as a whole or not at all. */
-mixt_status mixt_config_write(const mixt_config *config, const char *path);
+MIXT_API mixt_status mixt_config_write(const mixt_config *config, const char *path);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ typedef enum mixt_action {
 } mixt_action;
 
 /** "precision", …; "none" for anything else. */
-const char *mixt_action_name(mixt_action action);
+MIXT_API const char *mixt_action_name(mixt_action action);
 
 /** Something that a run does differently from here on: a row of events.jsonl with kind "decision". */
 typedef struct mixt_decision {
@@ -84,12 +84,12 @@ typedef struct mixt_controller_options {
 } mixt_controller_options;
 
 /** All but MIXT_ACTION_LR, 6 attempts, 200 updates, 5000 updates, 1. */
-mixt_controller_options mixt_controller_options_default(void);
+MIXT_API mixt_controller_options mixt_controller_options_default(void);
 
 /** @param options NULL: the defaults. @param controller set to NULL on failure. */
-mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller);
+MIXT_API mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller);
 /** NULL is allowed. */
-void mixt_controller_free(mixt_controller *controller);
+MIXT_API void mixt_controller_free(mixt_controller *controller);
 
 /** Why an update needs a decision. */
 typedef struct mixt_trouble {
@@ -107,14 +107,14 @@ typedef struct mixt_trouble {
  * @param trouble filled where it returns true: something must be done, see mixt_controller_decide. Further updates are
  * not judged until that was called.
  */
-bool mixt_controller_step(mixt_controller *controller, const mixt_signals *signals, const mixt_alert *alerts, int count,
-                          mixt_trouble *trouble);
+MIXT_API bool mixt_controller_step(mixt_controller *controller, const mixt_signals *signals, const mixt_alert *alerts,
+                                   int count, mixt_trouble *trouble);
 
 /**
  * Tells of trouble that it has not seen itself: the next mixt_controller_decide is about it.
  * @return false where it waits for a decision about another one.
  */
-bool mixt_controller_report(mixt_controller *controller, const mixt_trouble *trouble);
+MIXT_API bool mixt_controller_report(mixt_controller *controller, const mixt_trouble *trouble);
 
 enum { MIXT_FINDING_LAYERS = 8 };
 
@@ -138,18 +138,18 @@ typedef struct mixt_finding {
  * Decides about the trouble that mixt_controller_step told last.
  * @return false where there was none: nothing is decided.
  */
-bool mixt_controller_decide(mixt_controller *controller, const mixt_finding *finding, mixt_decision *decision);
+MIXT_API bool mixt_controller_decide(mixt_controller *controller, const mixt_finding *finding, mixt_decision *decision);
 
 /**
  * Whether a layer that was raised on suspicion can be tried in its lower format again.
  * @param decision receives that. @return false: not now.
  */
-bool mixt_controller_lower(mixt_controller *controller, mixt_decision *decision);
+MIXT_API bool mixt_controller_lower(mixt_controller *controller, mixt_decision *decision);
 
 /** Whether the state of training is good to go back to: nothing stood out in the last updates. */
-bool mixt_controller_calm(const mixt_controller *controller);
+MIXT_API bool mixt_controller_calm(const mixt_controller *controller);
 /** Decisions so far, without those that lower a layer; and of them, those that went back. Either may be NULL. */
-void mixt_controller_counts(const mixt_controller *controller, int64_t *decisions, int64_t *rollbacks);
+MIXT_API void mixt_controller_counts(const mixt_controller *controller, int64_t *decisions, int64_t *rollbacks);
 
 #ifdef __cplusplus
 }

@@ -135,7 +135,7 @@ typedef struct mixt_data_options {
     void *progress_user;
 } mixt_data_options;
 /** Every default: what NULL for options means. */
-mixt_data_options mixt_data_options_default(void);
+MIXT_API mixt_data_options mixt_data_options_default(void);
 #ifndef __cplusplus
 #define MIXT_DATA_DEFAULTS .val = 0.1, .seq = 256
 /** The defaults but for the fields named: MIXT_DATA_OPTIONS(.split = "test", .val = 0) */
@@ -221,7 +221,7 @@ typedef struct mixt_data_info {
  * @return MIXT_ERROR_UNSUPPORTED when the set has no such part; MIXT_ERROR_FILE, _FORMAT or _DATA for what is wrong
  *   with a file; MIXT_ERROR_ARGUMENT, _CONFIG for what is wrong with spec or options.
  */
-mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **data);
+MIXT_API mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **data);
 
 #ifndef __cplusplus
 /** mixt_data_open("idx:mnist", &data, .split = "test", .seed = 1): what is not named has its default. */
@@ -259,7 +259,7 @@ typedef struct mixt_data_arrays {
  * @param data set to the open set, or to NULL on failure; close it with mixt_data_close.
  * @return MIXT_ERROR_ARGUMENT, _SHAPE, _DTYPE or _DATA with what is wrong and where.
  */
-mixt_status mixt_data_from(const mixt_data_arrays *arrays, const mixt_data_options *options, mixt_data **data);
+MIXT_API mixt_status mixt_data_from(const mixt_data_arrays *arrays, const mixt_data_options *options, mixt_data **data);
 
 /** One named array of a program's own, a row a sample. Zeros are the defaults. */
 typedef struct mixt_data_column {
@@ -285,27 +285,27 @@ typedef struct mixt_data_column {
  * @param options as of mixt_data_from; what normalises or changes inputs means nothing here.
  * @param data set to the open set, or to NULL on failure; close it with mixt_data_close.
  */
-mixt_status mixt_data_from_columns(const char *name, const mixt_data_column *columns, int column_count, int64_t samples,
-                                   const mixt_data_options *options, mixt_data **data);
+MIXT_API mixt_status mixt_data_from_columns(const char *name, const mixt_data_column *columns, int column_count,
+                                            int64_t samples, const mixt_data_options *options, mixt_data **data);
 
 /** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. A set that a context or a run
  *  owns, or that is closed already, is left as it is: mixt_error_text says so. */
-void mixt_data_close(mixt_data *data);
+MIXT_API void mixt_data_close(mixt_data *data);
 
 /** Never NULL; valid until the set is closed. No set, because opening it failed, has no samples. */
-const mixt_data_info *mixt_data_describe(const mixt_data *data);
+MIXT_API const mixt_data_info *mixt_data_describe(const mixt_data *data);
 
 /** Bytes of a batch's inputs, and of its targets. Several lie one behind the other, in the order of arrays, each but
  *  the first at a multiple of 64 bytes, and end at one. */
-size_t mixt_data_input_bytes(const mixt_data *data, int64_t batch);
-size_t mixt_data_target_bytes(const mixt_data *data, int64_t batch);
+MIXT_API size_t mixt_data_input_bytes(const mixt_data *data, int64_t batch);
+MIXT_API size_t mixt_data_target_bytes(const mixt_data *data, int64_t batch);
 /** The index of the array of this name; -1: there is none. */
-int mixt_data_array_find(const mixt_data_info *info, const char *name);
+MIXT_API int mixt_data_array_find(const mixt_data_info *info, const char *name);
 /** Where array `index` begins among the batch's inputs or targets, in bytes. */
-size_t mixt_data_array_at(const mixt_data *data, int64_t batch, int index);
+MIXT_API size_t mixt_data_array_at(const mixt_data *data, int64_t batch, int index);
 
 /** Whole batches in an epoch: samples / batch, the rest of an epoch is left out. */
-int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
+MIXT_API int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
 
 /**
  * Batch `number` (from 0, counted over all epochs) of a training run, shuffled anew each epoch. Any thread may call
@@ -314,7 +314,7 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
  * @param input room for mixt_data_input_bytes: batch × input_elements of input_dtype where there is one input.
  * @param target room for mixt_data_target_bytes, likewise.
  */
-mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target);
+MIXT_API mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target);
 
 /**
  * Samples first, first + 1, … in order, for evaluation. Any thread may call it at any time.
@@ -322,14 +322,14 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
  * @param valid set to the samples read: `count`, less in the last batch; what lies behind them is not touched.
  * @return MIXT_END when `first` is at or past the end.
  */
-mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
-                           int64_t *valid);
+MIXT_API mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
+                                    int64_t *valid);
 
 /** mixt_data_batch with a counter inside the set: the next batch at each call. Not for several threads at once.
  *  MIXT_END where the counter has come to 2^63 - 1. */
-mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target);
+MIXT_API mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target);
 /** The number of the batch that mixt_data_next gives next; for resuming. */
-void mixt_data_seek(mixt_data *data, int64_t number);
+MIXT_API void mixt_data_seek(mixt_data *data, int64_t number);
 
 #ifdef __cplusplus
 }

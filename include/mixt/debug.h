@@ -39,12 +39,12 @@ typedef struct mixt_debug_options {
  * @param data whose next batch is taken, as by mixt_trainer_step.
  * @param debug set to NULL on failure; free it with mixt_debug_free. It does not need the trainer any more.
  */
-mixt_status mixt_debug_step(mixt_trainer *trainer, mixt_data *data, mixt_debug **debug);
+MIXT_API mixt_status mixt_debug_step(mixt_trainer *trainer, mixt_data *data, mixt_debug **debug);
 /** The same with options; NULL: all defaults. */
-mixt_status mixt_debug_step_with(mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *options,
-                                 mixt_debug **debug);
+MIXT_API mixt_status mixt_debug_step_with(mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *options,
+                                          mixt_debug **debug);
 /** NULL is allowed. */
-void mixt_debug_free(mixt_debug *debug);
+MIXT_API void mixt_debug_free(mixt_debug *debug);
 
 /** The step as a whole. Texts belong to the debug. */
 typedef struct mixt_debug_info {
@@ -60,7 +60,7 @@ typedef struct mixt_debug_info {
                                   not help */
 } mixt_debug_info;
 /** NULL has no values. */
-mixt_debug_info mixt_debug_describe(const mixt_debug *debug);
+MIXT_API mixt_debug_info mixt_debug_describe(const mixt_debug *debug);
 
 /** Exponents in a histogram: number e counts magnitudes from 2^(e - 127) to below its double, 0 those that are 0 or
  *  below 2^-126, 255 what is not finite. */
@@ -88,7 +88,7 @@ typedef struct mixt_debug_value {
     double reference; /**< FP32's largest magnitude */
 } mixt_debug_value;
 /** @param index from 0 to below `values`, in the order in which they are made; NULL past that. */
-const mixt_debug_value *mixt_debug_value_at(const mixt_debug *debug, int64_t index);
+MIXT_API const mixt_debug_value *mixt_debug_value_at(const mixt_debug *debug, int64_t index);
 
 /** One layer in one pass; of values that were not held against FP32 errors are NaN. */
 typedef struct mixt_debug_side {
@@ -110,9 +110,9 @@ typedef struct mixt_debug_layer {
     const char *why; /**< what that is: "overflow", "underflow", "error"; "": no trouble */
 } mixt_debug_layer;
 /** @param index from 0, in the order of the forward pass; NULL past the last. */
-const mixt_debug_layer *mixt_debug_layer_at(const mixt_debug *debug, int64_t index);
+MIXT_API const mixt_debug_layer *mixt_debug_layer_at(const mixt_debug *debug, int64_t index);
 /** The same, the most to blame first. Layers that are not to blame come last. */
-const mixt_debug_layer *mixt_debug_blamed_at(const mixt_debug *debug, int64_t index);
+MIXT_API const mixt_debug_layer *mixt_debug_blamed_at(const mixt_debug *debug, int64_t index);
 
 /** Where a number that is not finite comes from. */
 typedef enum mixt_debug_cause {
@@ -123,7 +123,7 @@ typedef enum mixt_debug_cause {
     MIXT_DEBUG_CAUSE_SCALE,     /**< the loss scale is not finite */
 } mixt_debug_cause;
 /** "op", "parameter", "input", "target", "scale". */
-const char *mixt_debug_cause_name(mixt_debug_cause cause);
+MIXT_API const char *mixt_debug_cause_name(mixt_debug_cause cause);
 
 enum { MIXT_DEBUG_INPUTS_MAX = 8 };
 
@@ -145,7 +145,7 @@ typedef struct mixt_debug_origin {
     int input_count;
 } mixt_debug_origin;
 /** NULL: every number of the step is finite. */
-const mixt_debug_origin *mixt_debug_origin_of(const mixt_debug *debug);
+MIXT_API const mixt_debug_origin *mixt_debug_origin_of(const mixt_debug *debug);
 
 /** What is in one format. */
 typedef struct mixt_debug_use {
@@ -156,7 +156,7 @@ typedef struct mixt_debug_use {
     int64_t parameters, parameter_bytes; /**< numbers of masters (FP32) and of working copies */
 } mixt_debug_use;
 /** Formats that the step uses, the widest first. @param index from 0; NULL past the last. */
-const mixt_debug_use *mixt_debug_use_at(const mixt_debug *debug, int64_t index);
+MIXT_API const mixt_debug_use *mixt_debug_use_at(const mixt_debug *debug, int64_t index);
 
 typedef enum mixt_debug_kind { MIXT_DEBUG_NONFINITE, MIXT_DEBUG_GRADIENT, MIXT_DEBUG_PRECISION } mixt_debug_kind;
 
@@ -168,7 +168,7 @@ typedef struct mixt_debug_issue {
     char remedy[384]; /**< what to do */
 } mixt_debug_issue;
 /** The worst first. @param index from 0 to below `issues`; NULL past that. */
-const mixt_debug_issue *mixt_debug_issue_at(const mixt_debug *debug, int64_t index);
+MIXT_API const mixt_debug_issue *mixt_debug_issue_at(const mixt_debug *debug, int64_t index);
 
 #ifdef __cplusplus
 }

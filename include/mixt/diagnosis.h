@@ -49,7 +49,7 @@ typedef enum mixt_diagnosis_kind {
 } mixt_diagnosis_kind;
 
 /** "nothing", "hardware", …; "none" for anything else. */
-const char *mixt_diagnosis_name(mixt_diagnosis_kind kind);
+MIXT_API const char *mixt_diagnosis_name(mixt_diagnosis_kind kind);
 
 enum { MIXT_DIAGNOSIS_LAYERS = 4 };
 
@@ -86,20 +86,21 @@ typedef struct mixt_snapshots mixt_snapshots;
  * @param every updates between two states, 1 to 100000.
  * @param snapshots set to NULL on failure; free them before the trainer's context is closed.
  */
-mixt_status mixt_snapshots_new(mixt_trainer *trainer, mixt_data *data, int64_t every, mixt_snapshots **snapshots);
+MIXT_API mixt_status mixt_snapshots_new(mixt_trainer *trainer, mixt_data *data, int64_t every,
+                                        mixt_snapshots **snapshots);
 /** NULL is allowed. */
-void mixt_snapshots_free(mixt_snapshots *snapshots);
+MIXT_API void mixt_snapshots_free(mixt_snapshots *snapshots);
 /**
  * Takes in an update, each one in its turn and before the next.
  * @param step its result. @param calm whether nothing stood out lately: else its state is not taken as a good one.
  */
-mixt_status mixt_snapshots_note(mixt_snapshots *snapshots, const mixt_step *step, bool calm);
+MIXT_API mixt_status mixt_snapshots_note(mixt_snapshots *snapshots, const mixt_step *step, bool calm);
 /**
  * Finds out what went wrong at the newest update, or shortly before, and leaves the trainer in the last good state.
  * @param symptom what was seen, as an alert has it.
  * @param diagnosis what was found.
  */
-mixt_status mixt_snapshots_diagnose(mixt_snapshots *snapshots, mixt_cause symptom, mixt_diagnosis *diagnosis);
+MIXT_API mixt_status mixt_snapshots_diagnose(mixt_snapshots *snapshots, mixt_cause symptom, mixt_diagnosis *diagnosis);
 
 #ifdef __cplusplus
 }

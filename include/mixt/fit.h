@@ -44,7 +44,7 @@ typedef struct mixt_fit {
  * @param fit may be NULL. Where nothing fits it has the smallest plan.
  * @return MIXT_ERROR_MEMORY where nothing fits: the text has the least that would do, and what else to list.
  */
-mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit);
+MIXT_API mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit);
 
 /** The largest batch of a configuration. */
 typedef struct mixt_largest_batch {
@@ -64,8 +64,8 @@ typedef struct mixt_largest_batch {
  * @param memory bytes that the run may take; 0: train.memory, else what is free now.
  * @return MIXT_ERROR_MEMORY where not even a batch of 1 fits.
  */
-mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_options *options, size_t memory,
-                                    mixt_largest_batch *largest);
+MIXT_API mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_options *options, size_t memory,
+                                             mixt_largest_batch *largest);
 
 #ifdef __cplusplus
 }

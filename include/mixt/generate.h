@@ -25,9 +25,9 @@ typedef struct mixt_generator_options {
     int64_t context; /**< tokens that attention looks back at most, the model's positions at most; default 256 */
 } mixt_generator_options;
 /** Every default: what NULL for options means. */
-mixt_generator_options mixt_generator_options_default(void);
+MIXT_API mixt_generator_options mixt_generator_options_default(void);
 /** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
-mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
+MIXT_API mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
 #ifndef __cplusplus
 #define MIXT_GENERATOR_DEFAULTS .context = 256
 /** The defaults but for the fields named. */
@@ -51,12 +51,12 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
  * @return MIXT_ERROR_UNSUPPORTED for a model that cannot write on; MIXT_ERROR_DATA where model and vocabulary do not
  *   belong together.
  */
-mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
-                                mixt_generator **generator, mixt_tokenizer **tokenizer);
+MIXT_API mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
+                                         mixt_generator **generator, mixt_tokenizer **tokenizer);
 
 /** A line for people about the weights of a folder that another program wrote: it has tensors that the model here does
  *  not have, and may be another model. Valid as long as the generator; "": there is no such doubt. */
-const char *mixt_generator_doubt(const mixt_generator *generator);
+MIXT_API const char *mixt_generator_doubt(const mixt_generator *generator);
 
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */
 typedef struct mixt_sampling {
@@ -68,11 +68,11 @@ typedef struct mixt_sampling {
 
 /** Begins a text: forgets the one before and reads these tokens. At least one; of a prompt longer than the context,
  *  attention reads only the end, a recurrent layer all. */
-mixt_status mixt_generator_start(mixt_generator *generator, const int32_t *tokens, int64_t count);
+MIXT_API mixt_status mixt_generator_start(mixt_generator *generator, const int32_t *tokens, int64_t count);
 /** Draws the next token of the text and adds it. When the context is full, attention forgets the older half of it. */
-mixt_status mixt_generator_next(mixt_generator *generator, const mixt_sampling *sampling, int32_t *token);
+MIXT_API mixt_status mixt_generator_next(mixt_generator *generator, const mixt_sampling *sampling, int32_t *token);
 /** Logits of the token that comes next, `vocab` numbers: valid until the next call. */
-mixt_status mixt_generator_logits(mixt_generator *generator, const float **logits, int64_t *vocab);
+MIXT_API mixt_status mixt_generator_logits(mixt_generator *generator, const float **logits, int64_t *vocab);
 
 #ifdef __cplusplus
 }

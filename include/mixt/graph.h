@@ -26,21 +26,21 @@ typedef struct mixt_value {
 typedef mixt_value (*mixt_model_fn)(mixt_builder *b, mixt_value x);
 
 /** The pointer given as `user` when the model was made; NULL if none. */
-void *mixt_builder_user(mixt_builder *b);
+MIXT_API void *mixt_builder_user(mixt_builder *b);
 /** True while building the graph that trains (dropout active, batch statistics). */
-bool mixt_builder_training(const mixt_builder *b);
+MIXT_API bool mixt_builder_training(const mixt_builder *b);
 /** True while building a graph that has a loss: one that trains or evaluates. */
-bool mixt_builder_judged(const mixt_builder *b);
+MIXT_API bool mixt_builder_judged(const mixt_builder *b);
 /** Reports a failure of the model's own: sticky, shown by compile. Always returns the null value. */
-mixt_value mixt_builder_fail(mixt_builder *b, const char *message);
+MIXT_API mixt_value mixt_builder_fail(mixt_builder *b, const char *message);
 
 /** Layers made between push and pop get "name." before their names. */
-void mixt_scope_push(mixt_builder *b, const char *name);
-void mixt_scope_pop(mixt_builder *b);
+MIXT_API void mixt_scope_push(mixt_builder *b, const char *name);
+MIXT_API void mixt_scope_pop(mixt_builder *b);
 
-int mixt_value_rank(mixt_builder *b, mixt_value x);
+MIXT_API int mixt_value_rank(mixt_builder *b, mixt_value x);
 /** Size of dimension `axis`; negative counts from the end; 0 on a failed builder. */
-int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis);
+MIXT_API int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis);
 
 /* ---- what the data offers ----
  *
@@ -48,15 +48,15 @@ int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis);
  * of one input and one target call them "input" and "target". */
 
 /** An input by its name; NULL: the first. A name that the data does not have fails the build and is told. */
-mixt_value mixt_input(mixt_builder *b, const char *name);
+MIXT_API mixt_value mixt_input(mixt_builder *b, const char *name);
 /** A target by its name; NULL: the first. For losses alone: where there is none (generating text), the build fails. */
-mixt_value mixt_target(mixt_builder *b, const char *name);
+MIXT_API mixt_value mixt_target(mixt_builder *b, const char *name);
 /** Whether the data has an input of this name. */
-bool mixt_builder_has_input(const mixt_builder *b, const char *name);
+MIXT_API bool mixt_builder_has_input(const mixt_builder *b, const char *name);
 /** INT32 (N): how long each sample of an input of variable length is; what lies behind in the batch is padding. */
-mixt_value mixt_input_lengths(mixt_builder *b, const char *name);
+MIXT_API mixt_value mixt_input_lengths(mixt_builder *b, const char *name);
 /** FP32 (N, T) of such an input: 1 where a sample has something, 0 where there is padding. */
-mixt_value mixt_input_mask(mixt_builder *b, const char *name);
+MIXT_API mixt_value mixt_input_mask(mixt_builder *b, const char *name);
 
 /* ---- parameters of one's own ---- */
 typedef struct mixt_param_options {
@@ -67,7 +67,7 @@ typedef struct mixt_param_options {
     bool ones;     /**< or all ones; default zeros */
     bool no_decay; /**< leave out of weight decay */
 } mixt_param_options;
-mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o);
+MIXT_API mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o);
 #define mixt_param(b, name, ...) mixt_param_with((b), (name), &(mixt_param_options){__VA_ARGS__})
 
 /* ---- layers with parameters ---- */
@@ -77,7 +77,7 @@ typedef struct mixt_linear_options {
     float init; /**< standard deviation of the weights; default: uniform in ±1/sqrt(inputs) */
 } mixt_linear_options;
 /** (…, K) → (…, features). Parameters name.weight (features, K) and name.bias (features). */
-mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o);
+MIXT_API mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o);
 #define mixt_linear(b, name, x, ...) mixt_linear_with((b), (name), (x), &(mixt_linear_options){__VA_ARGS__})
 
 typedef struct mixt_conv2d_options {
@@ -91,7 +91,7 @@ typedef struct mixt_conv2d_options {
                      ±1/sqrt(inputs) */
 } mixt_conv2d_options;
 /** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C) and name.bias. */
-mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
+MIXT_API mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
 #define mixt_conv2d(b, name, x, ...) mixt_conv2d_with((b), (name), (x), &(mixt_conv2d_options){__VA_ARGS__})
 
 typedef struct mixt_conv3d_options {
@@ -107,7 +107,7 @@ typedef struct mixt_conv3d_options {
                      ±1/sqrt(inputs) */
 } mixt_conv3d_options;
 /** (N, D, H, W, C) → (N, D', H', W', channels). Parameters name.weight (channels, kd, kh, kw, C) and name.bias. */
-mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o);
+MIXT_API mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o);
 #define mixt_conv3d(b, name, x, ...) mixt_conv3d_with((b), (name), (x), &(mixt_conv3d_options){__VA_ARGS__})
 
 typedef struct mixt_norm_options {
@@ -119,13 +119,13 @@ typedef struct mixt_norm_options {
                           result there is 0. Default: all of x counts */
 } mixt_norm_options;
 /** Normalises the last dimension. Parameters name.weight and name.bias. */
-mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+MIXT_API mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_layer_norm(b, name, x, ...) mixt_layer_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
 /** Divides the last dimension by its root mean square. Parameter name.weight; of the options eps and zero count. */
-mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+MIXT_API mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_rms_norm(b, name, x, ...) mixt_rms_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
 /** Normalises each channel (last dimension) over all others; running statistics name.running_mean and running_var. */
-mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+MIXT_API mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_batch_norm(b, name, x, ...) mixt_batch_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
 
 typedef struct mixt_embedding_options {
@@ -134,20 +134,21 @@ typedef struct mixt_embedding_options {
     float init;       /**< standard deviation; default 0.02 */
 } mixt_embedding_options;
 /** INT32 (…) → (…, features). Parameter name.weight (count, features). */
-mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o);
+MIXT_API mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids,
+                                        const mixt_embedding_options *o);
 #define mixt_embedding(b, name, ids, ...)                                                                              \
     mixt_embedding_with((b), (name), (ids), &(mixt_embedding_options){__VA_ARGS__})
 /** Rows of an existing table (a parameter), for tied weights. */
-mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
+MIXT_API mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
 /** One row of a table (places, features) for each token of ids (…, T), by its place in the text: (T, features). */
-mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids);
+MIXT_API mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids);
 
 typedef struct mixt_lstm_options {
     int64_t features; /**< state size; required */
 } mixt_lstm_options;
 /** (B, T, I) → (B, T, features), state zero at t = 0, gates in the order input, forget, cell, output.
  *  Parameters name.weight_ih (4·features, I), name.weight_hh (4·features, features), name.bias (4·features). */
-mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o);
+MIXT_API mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o);
 #define mixt_lstm(b, name, x, ...) mixt_lstm_with((b), (name), (x), &(mixt_lstm_options){__VA_ARGS__})
 
 typedef struct mixt_gru_options {
@@ -157,7 +158,7 @@ typedef struct mixt_gru_options {
  *  product with the state and its bias, as in cuDNN and PyTorch. Parameters name.weight_ih (3·features, I),
  *  name.weight_hh (3·features, features), name.bias (3·features), name.bias_hn (features): of the new gate's product
  *  with the state. */
-mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *o);
+MIXT_API mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *o);
 #define mixt_gru(b, name, x, ...) mixt_gru_with((b), (name), (x), &(mixt_gru_options){__VA_ARGS__})
 
 typedef struct mixt_rnn_options {
@@ -166,7 +167,7 @@ typedef struct mixt_rnn_options {
 } mixt_rnn_options;
 /** (B, T, I) → (B, T, features), h = tanh(weight_ih x + weight_hh h + bias), state zero at t = 0. Parameters
  *  name.weight_ih (features, I), name.weight_hh (features, features), name.bias (features). */
-mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *o);
+MIXT_API mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *o);
 #define mixt_rnn(b, name, x, ...) mixt_rnn_with((b), (name), (x), &(mixt_rnn_options){__VA_ARGS__})
 
 /* ---- ops without parameters ---- */
@@ -176,7 +177,7 @@ typedef struct mixt_matmul_options {
 } mixt_matmul_options;
 /** (…, M, K)·(…, K, N) → (…, M, N); leading dimensions equal, or y is a plain matrix used for all. With a stack
  *  x and a plain matrix y, trans_a is refused. */
-mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o);
+MIXT_API mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o);
 #define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
 
 typedef struct mixt_attention_options {
@@ -189,8 +190,8 @@ typedef struct mixt_attention_options {
 /** q (B, T, C), k and v (B, S, C) → (B, T, C): within one sequence, or from one to another (cross attention). Grouped
  * heads: k and v may be narrower, with a whole number of heads of q's size that divides q's; neighbouring heads of q
  * then share one. */
-mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
-                               const mixt_attention_options *o);
+MIXT_API mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
+                                        const mixt_attention_options *o);
 #define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
 
 typedef struct mixt_pool_options {
@@ -202,49 +203,49 @@ typedef struct mixt_pool_options {
     int64_t pad_d;    /**< of depth; default 0 */
 } mixt_pool_options;
 /** Over windows of (N, H, W, C), or of (N, D, H, W, C). Averages divide by the elements that are not padding. */
-mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
-mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
+MIXT_API mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
+MIXT_API mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 #define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
 #define mixt_avg_pool(b, x, ...) mixt_avg_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
 /** (N, H, W, C) or (N, D, H, W, C) → (N, C), the mean. */
-mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x);
 
 /* pointwise; two operands broadcast as in NumPy */
-mixt_value mixt_add(mixt_builder *b, mixt_value x, mixt_value y);
-mixt_value mixt_sub(mixt_builder *b, mixt_value x, mixt_value y);
-mixt_value mixt_mul(mixt_builder *b, mixt_value x, mixt_value y);
-mixt_value mixt_div(mixt_builder *b, mixt_value x, mixt_value y);
-mixt_value mixt_maximum(mixt_builder *b, mixt_value x, mixt_value y);
-mixt_value mixt_minimum(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_add(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_sub(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_mul(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_div(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_maximum(mixt_builder *b, mixt_value x, mixt_value y);
+MIXT_API mixt_value mixt_minimum(mixt_builder *b, mixt_value x, mixt_value y);
 /** x where mask is above 0, else 0, whatever x is there: what lies behind the end of a sample says nothing. */
-mixt_value mixt_where(mixt_builder *b, mixt_value mask, mixt_value x);
-mixt_value mixt_neg(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_where(mixt_builder *b, mixt_value mask, mixt_value x);
+MIXT_API mixt_value mixt_neg(mixt_builder *b, mixt_value x);
 /** x · factor + shift */
-mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift);
-mixt_value mixt_relu(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift);
+MIXT_API mixt_value mixt_relu(mixt_builder *b, mixt_value x);
 /** Gaussian error linear unit, tanh form. */
-mixt_value mixt_gelu(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_gelu(mixt_builder *b, mixt_value x);
 /** The same, exact: x times the normal distribution's share below x. */
-mixt_value mixt_gelu_erf(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_gelu_erf(mixt_builder *b, mixt_value x);
 /** x · sigmoid(x) */
-mixt_value mixt_silu(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_silu(mixt_builder *b, mixt_value x);
 /** silu(gate) · x */
-mixt_value mixt_swiglu(mixt_builder *b, mixt_value gate, mixt_value x);
-mixt_value mixt_sigmoid(mixt_builder *b, mixt_value x);
-mixt_value mixt_tanh(mixt_builder *b, mixt_value x);
-mixt_value mixt_exp(mixt_builder *b, mixt_value x);
-mixt_value mixt_log(mixt_builder *b, mixt_value x);
-mixt_value mixt_sqrt(mixt_builder *b, mixt_value x);
-mixt_value mixt_square(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_swiglu(mixt_builder *b, mixt_value gate, mixt_value x);
+MIXT_API mixt_value mixt_sigmoid(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_tanh(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_exp(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_log(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_sqrt(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_square(mixt_builder *b, mixt_value x);
 /** Zeroes each element with probability `rate` and scales the others by 1/(1 - rate); nothing outside training. */
-mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate);
+MIXT_API mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate);
 /** Changes the format by hand; the policy leaves such a value alone, and of a parameter the FP32 master is read. An op
  *  that takes the value still computes in the format that the policy gives it: with "bf16" a product of two values cast
  *  to FP32 rounds them to BF16 first. A rule of a policy file for its layer says otherwise. */
-mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
+MIXT_API mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
 
 /** Over the last dimension. */
-mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
 
 /* rotary positions */
 typedef struct mixt_rotary_options {
@@ -256,38 +257,38 @@ typedef struct mixt_rotary_options {
     double original; /**< tokens that the model first learned with */
 } mixt_rotary_options;
 /** Cosines and sines for each token of ids (…, T) by its place in the text: FP32 (T, dim), made once for all layers. */
-mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
+MIXT_API mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
 #define mixt_rotary_table(b, ids, ...) mixt_rotary_table_with((b), (ids), &(mixt_rotary_options){__VA_ARGS__})
 /** Turns the first `heads` heads of each row of x (B, T, C) by the angles of a table (T, dim), number i of a head
  *  together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed product take
  *  one pass. */
-mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
+MIXT_API mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
 
 typedef struct mixt_reduce_options {
     int axes[MIXT_MAX_RANK]; /**< which dimensions, each once; negative counts from the end */
     int axis_count;          /**< how many of them; 0: all dimensions */
     bool keep;               /**< leave them as size 1 */
 } mixt_reduce_options;
-mixt_value mixt_sum_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
-mixt_value mixt_mean_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
+MIXT_API mixt_value mixt_sum_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
+MIXT_API mixt_value mixt_mean_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
 #define mixt_sum(b, x, ...) mixt_sum_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
 #define mixt_mean(b, x, ...) mixt_mean_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
 
 /* shape */
 /** At most one dimension may be -1: it takes what is left. */
-mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *dims);
+MIXT_API mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *dims);
 /** (N, …) → (N, rest) */
-mixt_value mixt_flatten(mixt_builder *b, mixt_value x);
+MIXT_API mixt_value mixt_flatten(mixt_builder *b, mixt_value x);
 /** Dimension i of the result is dimension order[i] of x. */
-mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order);
+MIXT_API mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order);
 /** Positions [begin, end) of one dimension. */
-mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end);
+MIXT_API mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end);
 /** Equal parts of the last dimension, at most 8. */
-void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
+MIXT_API void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
 /** Parts of the last dimension of chosen sizes, which add up to it; at most 8. */
-void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result);
+MIXT_API void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result);
 /** Parts one behind the other along a dimension, the other dimensions equal; 64 parts at most. */
-mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
+MIXT_API mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
 
 /** How a model's output is judged: its first target, by one of these; mixt/loss.h for anything else. */
 typedef enum mixt_loss {

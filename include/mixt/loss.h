@@ -26,14 +26,14 @@ typedef struct mixt_cross_entropy_options {
     int64_t classes; /**< outputs that count, those behind are padding; default: all */
 } mixt_cross_entropy_options;
 /** Cross-entropy of logits (…, classes) with INT32 labels (…); a negative label is left out. */
-mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
-                                        const mixt_cross_entropy_options *o);
+MIXT_API mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
+                                                 const mixt_cross_entropy_options *o);
 #define mixt_loss_cross_entropy(b, logits, labels, ...)                                                                \
     mixt_loss_cross_entropy_with((b), (logits), (labels), &(mixt_cross_entropy_options){__VA_ARGS__})
 /** Mean squared error against as many FP32 values; a NaN is left out. */
-mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values);
+MIXT_API mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values);
 /** Binary cross-entropy of logits with as many FP32 values from 0 to 1; a NaN is left out. */
-mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
+MIXT_API mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
 
 /** Zeros are the defaults. */
 typedef struct mixt_kl_options {
@@ -47,7 +47,7 @@ typedef struct mixt_kl_options {
  * @param teacher scores, as many rows of as many classes, in any float format; taken as given: no gradient flows to
  * them
  */
-mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o);
+MIXT_API mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o);
 #define mixt_loss_kl(b, logits, teacher, ...)                                                                          \
     mixt_loss_kl_with((b), (logits), (teacher), &(mixt_kl_options){__VA_ARGS__})
 
@@ -62,8 +62,8 @@ typedef struct mixt_distill_options {
  * What a student learns from a teacher and from labels: (1 - w) · cross-entropy + w · T² · KL. The same as the sum of
  * the two losses, but the logits are read once for both; accuracy is that of the cross-entropy.
  */
-mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
-                                  const mixt_distill_options *o);
+MIXT_API mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
+                                           const mixt_distill_options *o);
 #define mixt_loss_distill(b, logits, teacher, labels, ...)                                                             \
     mixt_loss_distill_with((b), (logits), (teacher), (labels), &(mixt_distill_options){__VA_ARGS__})
 
@@ -85,21 +85,21 @@ typedef struct mixt_ctc_options {
  * @param labels INT32 (N, S); what lies behind a sample's length is not looked at
  * @param lengths INT32 (N): labels that each sample has; 0: none, all frames are blank
  */
-mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
-                              const mixt_ctc_options *o);
+MIXT_API mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
+                                       const mixt_ctc_options *o);
 #define mixt_loss_ctc(b, logits, labels, lengths, ...)                                                                 \
     mixt_loss_ctc_with((b), (logits), (labels), (lengths), &(mixt_ctc_options){__VA_ARGS__})
 
 /** The place of each sample in its batch, INT32, and -1 where its target is negative: labels for losses that tell a
  *  sample's own partner from those of the others, as a contrastive one does.
  *  @param targets INT32 (N) */
-mixt_value mixt_places(mixt_builder *b, mixt_value targets);
+MIXT_API mixt_value mixt_places(mixt_builder *b, mixt_value targets);
 
 /** A loss of one's own: the mean of `each`, made from ops, over the elements whose target counts.
  *  @param each one number for each target, at places that do not count too
  *  @param targets as many FP32 values (NaN: left out) or INT32 labels (negative: left out); the null value: all count
  */
-mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets);
+MIXT_API mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets);
 
 /**
  * Adds weight × loss to what the model is trained for. What is shown as the loss is that sum; accuracy and the number
@@ -107,7 +107,7 @@ mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets);
  * @param loss one number: of a function above, or made from such by ops
  * @param weight finite
  */
-void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight);
+MIXT_API void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight);
 
 #ifdef __cplusplus
 }

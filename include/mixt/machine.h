@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /** Whether this build of mixt uses a library that it can do without: "jpeg", "microhttpd". False for other words. */
-bool mixt_built_with(const char *library);
+MIXT_API bool mixt_built_with(const char *library);
 
 /* ---- the processor ---- */
 
@@ -47,7 +47,7 @@ typedef struct mixt_cpu_info {
 } mixt_cpu_info;
 
 /** Fills in what is known about the processor and its memory. */
-void mixt_cpu_describe(mixt_cpu_info *info);
+MIXT_API void mixt_cpu_describe(mixt_cpu_info *info);
 
 /* ---- GPUs ---- */
 
@@ -70,16 +70,16 @@ typedef struct mixt_gpu_info {
 
 /** GPUs that the driver shows (CUDA_VISIBLE_DEVICES says which those are). A run uses the first. Where it is 0,
  *  mixt_error_text says why. */
-int mixt_gpu_count(void);
+MIXT_API int mixt_gpu_count(void);
 /**
  * @param index from 0, which is the one that runs use.
  * @return MIXT_ERROR_DEVICE with the reason in mixt_error_text when there is none that can be used: no driver, no
  *   backend, no such device.
  */
-mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info);
+MIXT_API mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info);
 
 /** What device "auto" means now, MIXT_DEVICE included: "cpu" or "cuda". */
-const char *mixt_device_auto(void);
+MIXT_API const char *mixt_device_auto(void);
 
 /* ---- number formats ---- */
 
@@ -91,7 +91,7 @@ typedef enum mixt_support {
 } mixt_support;
 
 /** "native", "widened", "emulated". */
-const char *mixt_support_name(mixt_support support);
+MIXT_API const char *mixt_support_name(mixt_support support);
 
 enum { MIXT_FORMATS_MAX = 8 };
 
@@ -106,9 +106,9 @@ typedef struct mixt_format_info {
 } mixt_format_info;
 
 /** Formats on the processor at the instruction set in use. Returns how many were written. */
-int mixt_cpu_formats(mixt_format_info formats[MIXT_FORMATS_MAX]);
+MIXT_API int mixt_cpu_formats(mixt_format_info formats[MIXT_FORMATS_MAX]);
 /** Formats on a GPU that mixt_gpu_describe has described. Returns how many were written. */
-int mixt_gpu_formats(const mixt_gpu_info *gpu, mixt_format_info formats[MIXT_FORMATS_MAX]);
+MIXT_API int mixt_gpu_formats(const mixt_gpu_info *gpu, mixt_format_info formats[MIXT_FORMATS_MAX]);
 
 #ifdef __cplusplus
 }

@@ -27,9 +27,9 @@ typedef struct mixt_metrics mixt_metrics;
  * @param metrics set to NULL on failure; free it with mixt_metrics_free.
  * @return MIXT_ERROR_FILE where there is no such file, MIXT_ERROR_DATA where it has no whole row.
  */
-mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics);
+MIXT_API mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics);
 /** NULL is allowed. */
-void mixt_metrics_free(mixt_metrics *metrics);
+MIXT_API void mixt_metrics_free(mixt_metrics *metrics);
 
 /** What was read. The text belongs to the metrics. */
 typedef struct mixt_metrics_info {
@@ -38,12 +38,12 @@ typedef struct mixt_metrics_info {
     const char *problem; /**< of the first of those, with its line; "" where there is none */
 } mixt_metrics_info;
 /** NULL has no rows. */
-mixt_metrics_info mixt_metrics_describe(const mixt_metrics *metrics);
+MIXT_API mixt_metrics_info mixt_metrics_describe(const mixt_metrics *metrics);
 
 /** The name of a column, "step", "loss", …, in the order of the rows; NULL past the last. @param index from 0. */
-const char *mixt_metrics_name(const mixt_metrics *metrics, int64_t index);
+MIXT_API const char *mixt_metrics_name(const mixt_metrics *metrics, int64_t index);
 /** The numbers of a column, one a row, NaN where a row has none; NULL where there is no such column. */
-const double *mixt_metrics_column(const mixt_metrics *metrics, const char *name);
+MIXT_API const double *mixt_metrics_column(const mixt_metrics *metrics, const char *name);
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,7 @@
 #include "mixt/transcript.h"
 #include "mixt/translate.h"
 #include "mixt/types.h"
+#include "mixt/version.h"
 #include "mixt/verify.h"
 #include "mixt/weights.h"
 #include "mixt/zoo.h"

@@ -47,9 +47,9 @@ typedef enum mixt_cause {
 } mixt_cause;
 
 /** "loss_anomaly", …; "none" for anything else. */
-const char *mixt_cause_name(mixt_cause cause);
+MIXT_API const char *mixt_cause_name(mixt_cause cause);
 /** What to do about it, in a sentence; "" for anything else. */
-const char *mixt_cause_remedy(mixt_cause cause);
+MIXT_API const char *mixt_cause_remedy(mixt_cause cause);
 
 typedef enum mixt_severity {
     MIXT_SEVERITY_INFO,     /**< worth a row in the record */
@@ -58,7 +58,7 @@ typedef enum mixt_severity {
 } mixt_severity;
 
 /** "info", "warning", "critical". */
-const char *mixt_severity_name(mixt_severity severity);
+MIXT_API const char *mixt_severity_name(mixt_severity severity);
 
 /** One thing that is not as it should be. */
 typedef struct mixt_alert {
@@ -88,7 +88,7 @@ typedef struct mixt_monitor_options {
 } mixt_monitor_options;
 
 /** 100 updates, 6 and 8 deviations, norms of 100 and 0.001, 90% of the memory, 100 updates, 1. */
-mixt_monitor_options mixt_monitor_options_default(void);
+MIXT_API mixt_monitor_options mixt_monitor_options_default(void);
 
 /** Figures of one update, as mixt_step has them, and of the machine. NaN: not known. */
 typedef struct mixt_signals {
@@ -103,9 +103,9 @@ typedef struct mixt_signals {
 } mixt_signals;
 
 /** @param options NULL: the defaults. @param monitor set to NULL on failure. */
-mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor);
+MIXT_API mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor);
 /** NULL is allowed. */
-void mixt_monitor_free(mixt_monitor *monitor);
+MIXT_API void mixt_monitor_free(mixt_monitor *monitor);
 
 /* ---- layers: looked at every now and then ---- */
 
@@ -152,7 +152,7 @@ enum { MIXT_ALERTS_MAX = 8 };
  * @param alerts receives what is wrong, the worst of each cause.
  * @return how many of them; 0 is good, and what a monitor that is not open answers.
  */
-int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signals, mixt_alert alerts[MIXT_ALERTS_MAX]);
+MIXT_API int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signals, mixt_alert alerts[MIXT_ALERTS_MAX]);
 
 /**
  * Takes in a look into the layers of an update: a layer whose output is less than one power of two from the end of FP16
@@ -161,7 +161,8 @@ int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signals, mixt_a
  * @param alerts receives what is wrong, with the layer or parameter.
  * @return how many of them.
  */
-int mixt_monitor_layers(mixt_monitor *monitor, const mixt_layer_signals *layers, mixt_alert alerts[MIXT_ALERTS_MAX]);
+MIXT_API int mixt_monitor_layers(mixt_monitor *monitor, const mixt_layer_signals *layers,
+                                 mixt_alert alerts[MIXT_ALERTS_MAX]);
 
 #ifdef __cplusplus
 }

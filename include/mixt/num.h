@@ -13,16 +13,16 @@
 extern "C" {
 #endif
 
-uint16_t mixt_fp16_from_fp32(float value);
-float mixt_fp16_to_fp32(uint16_t bits);
-uint16_t mixt_bf16_from_fp32(float value);
-float mixt_bf16_to_fp32(uint16_t bits);
-uint8_t mixt_fp8_e4m3_from_fp32(float value);
-float mixt_fp8_e4m3_to_fp32(uint8_t bits);
-uint8_t mixt_fp8_e5m2_from_fp32(float value);
-float mixt_fp8_e5m2_to_fp32(uint8_t bits);
+MIXT_API uint16_t mixt_fp16_from_fp32(float value);
+MIXT_API float mixt_fp16_to_fp32(uint16_t bits);
+MIXT_API uint16_t mixt_bf16_from_fp32(float value);
+MIXT_API float mixt_bf16_to_fp32(uint16_t bits);
+MIXT_API uint8_t mixt_fp8_e4m3_from_fp32(float value);
+MIXT_API float mixt_fp8_e4m3_to_fp32(uint8_t bits);
+MIXT_API uint8_t mixt_fp8_e5m2_from_fp32(float value);
+MIXT_API float mixt_fp8_e5m2_to_fp32(uint8_t bits);
 /** The nearest value with 10 mantissa bits, as FP32. */
-float mixt_tf32_round(float value);
+MIXT_API float mixt_tf32_round(float value);
 
 /** How an array conversion rounds and scales. Zero-initialised: nearest-even, scale 1, seed 0. */
 typedef struct mixt_convert_options {
@@ -39,8 +39,8 @@ typedef struct mixt_convert_options {
  * @return MIXT_OK; MIXT_ERROR_DTYPE when a format is MIXT_DTYPE_NONE; MIXT_ERROR_ARGUMENT for a negative count, NULL,
  * overlapping regions or a scale that is negative or not finite.
  */
-mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_dtype src_dtype, int64_t count,
-                         const mixt_convert_options *options);
+MIXT_API mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_dtype src_dtype, int64_t count,
+                                  const mixt_convert_options *options);
 
 #ifdef __cplusplus
 }

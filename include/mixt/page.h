@@ -32,7 +32,8 @@ enum { MIXT_PAGE_RUNS_MAX = 1000 };
  * @return MIXT_ERROR_FILE where a directory is missing or is no run's, and where the file cannot be written or is
  * there.
  */
-mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path, const mixt_page_options *options);
+MIXT_API mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path,
+                                     const mixt_page_options *options);
 
 /** A page that is served while runs train. */
 typedef struct mixt_page_server mixt_page_server;
@@ -46,11 +47,11 @@ typedef struct mixt_page_server mixt_page_server;
  * @param server set to NULL on failure; end it with mixt_page_stop.
  * @return MIXT_ERROR_UNSUPPORTED where mixt was built without libmicrohttpd (mixt_built_with("microhttpd")).
  */
-mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server);
+MIXT_API mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server);
 /** What to open in a browser, token and all: "http://127.0.0.1:40123/?token=…". It belongs to the server. */
-const char *mixt_page_address(const mixt_page_server *server);
+MIXT_API const char *mixt_page_address(const mixt_page_server *server);
 /** Ends it; NULL is allowed. */
-void mixt_page_stop(mixt_page_server *server);
+MIXT_API void mixt_page_stop(mixt_page_server *server);
 
 #ifdef __cplusplus
 }

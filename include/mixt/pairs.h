@@ -24,7 +24,7 @@ typedef struct mixt_recall {
  * @param data pictures with captions.
  * @param recall receives it.
  */
-mixt_status mixt_pairs_recall(mixt_trainer *trainer, const mixt_data *data, mixt_recall *recall);
+MIXT_API mixt_status mixt_pairs_recall(mixt_trainer *trainer, const mixt_data *data, mixt_recall *recall);
 
 /** A caption and how close it is to a picture. */
 typedef struct mixt_match {
@@ -42,8 +42,8 @@ typedef struct mixt_match {
  * @param matches room for count × top of them, the closest first.
  * @param found set to how many there are for each: fewer than `top` where the set has fewer captions.
  */
-mixt_status mixt_pairs_best(mixt_trainer *trainer, const mixt_data *data, int64_t first, int64_t count, int64_t top,
-                            mixt_match *matches, int64_t *found);
+MIXT_API mixt_status mixt_pairs_best(mixt_trainer *trainer, const mixt_data *data, int64_t first, int64_t count,
+                                     int64_t top, mixt_match *matches, int64_t *found);
 
 #ifdef __cplusplus
 }

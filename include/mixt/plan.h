@@ -25,7 +25,7 @@ typedef struct mixt_memory_role {
 enum { MIXT_MEMORY_ROLES = 10 };
 
 /** The roles of planned memory in a fixed order; the last is the total of the others. */
-void mixt_memory_roles(const mixt_memory *memory, mixt_memory_role roles[MIXT_MEMORY_ROLES]);
+MIXT_API void mixt_memory_roles(const mixt_memory *memory, mixt_memory_role roles[MIXT_MEMORY_ROLES]);
 
 /* ---- the step ---- */
 
@@ -55,10 +55,10 @@ typedef struct mixt_plan_info {
     size_t device_other;     /**< in use there beside mixt's own: context, libraries, other programs */
 } mixt_plan_info;
 /** Needs a compiled trainer, as does everything below: MIXT_ERROR_STATE otherwise. */
-mixt_status mixt_plan_describe(const mixt_trainer *trainer, mixt_plan_info *info);
+MIXT_API mixt_status mixt_plan_describe(const mixt_trainer *trainer, mixt_plan_info *info);
 
 /** "products", "attention", …; "none" for anything else. */
-const char *mixt_work_name(mixt_work work);
+MIXT_API const char *mixt_work_name(mixt_work work);
 
 /** One node: an op on values. */
 typedef struct mixt_plan_node {
@@ -79,13 +79,13 @@ typedef struct mixt_plan_node {
     int64_t rule;          /**< of the policy that decided its formats, from 0, as in mixt_policy_get; -1: none did */
 } mixt_plan_node;
 /** @param index from 0 to below mixt_plan_info.nodes, in the order in which nodes run. */
-mixt_status mixt_plan_node_at(const mixt_trainer *trainer, int64_t index, mixt_plan_node *node);
+MIXT_API mixt_status mixt_plan_node_at(const mixt_trainer *trainer, int64_t index, mixt_plan_node *node);
 /**
  * The next node whose layer matches, at `index` or after it.
  * @param layer a glob over the whole layer path, as in a policy's rule: "h.*.attn*"; NULL: every layer.
  * @return its index; -1 when there is none, or when the trainer is not compiled.
  */
-int64_t mixt_plan_next(const mixt_trainer *trainer, const char *layer, int64_t index);
+MIXT_API int64_t mixt_plan_next(const mixt_trainer *trainer, const char *layer, int64_t index);
 
 /** A value that a node reads or writes. */
 typedef struct mixt_plan_value {
@@ -96,12 +96,12 @@ typedef struct mixt_plan_value {
     int64_t dims[MIXT_MAX_RANK];
 } mixt_plan_value;
 /** @param index of the node. @param position from 0 to below its `inputs` or `outputs`. */
-mixt_status mixt_plan_input(const mixt_trainer *trainer, int64_t index, int position, mixt_plan_value *value);
-mixt_status mixt_plan_output(const mixt_trainer *trainer, int64_t index, int position, mixt_plan_value *value);
+MIXT_API mixt_status mixt_plan_input(const mixt_trainer *trainer, int64_t index, int position, mixt_plan_value *value);
+MIXT_API mixt_status mixt_plan_output(const mixt_trainer *trainer, int64_t index, int position, mixt_plan_value *value);
 
 /** Why a kernel that stood before the chosen one was not taken. @param position from 0 to below `refusals`. */
-mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t index, int position, const char **kernel,
-                              const char **reason);
+MIXT_API mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t index, int position, const char **kernel,
+                                       const char **reason);
 
 /**
  * Why a node has its formats, in words: a rule of the policy and where that stands, the policy's default, or the class
@@ -109,7 +109,7 @@ mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t index, int po
  * @param index of the node.
  * @param text room for `size` bytes; what does not fit is cut.
  */
-mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *text, size_t size);
+MIXT_API mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *text, size_t size);
 
 /**
  * The typed graph as text, a line a node: number, pass (f, b, or r for a forward node that runs
@@ -118,8 +118,8 @@ mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *
  * @param write called with each line, without a line break.
  * @param user given to write.
  */
-mixt_status mixt_plan_text(const mixt_trainer *trainer, const char *layer,
-                           void (*write)(void *user, int64_t index, const char *line), void *user);
+MIXT_API mixt_status mixt_plan_text(const mixt_trainer *trainer, const char *layer,
+                                    void (*write)(void *user, int64_t index, const char *line), void *user);
 
 #ifdef __cplusplus
 }

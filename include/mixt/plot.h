@@ -26,14 +26,14 @@ typedef struct mixt_plot {
 } mixt_plot;
 
 /** Whether a chart could be put there: to be asked before the work that it will show. @param overwrite as below. */
-mixt_status mixt_plot_check(const char *path, bool overwrite);
+MIXT_API mixt_status mixt_plot_check(const char *path, bool overwrite);
 /**
  * Writes a chart.
  * @param path of the file: PNG where it ends in .png, else SVG; it comes into its place as a whole or not at all.
  * @param overwrite replace a file that exists; else it is an error.
  * @return MIXT_ERROR_DATA when no curve has two finite points.
  */
-mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwrite);
+MIXT_API mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwrite);
 
 /**
  * The mean of each number and its neighbours on both sides, of which there are fewer at the ends. Numbers that are not
@@ -42,7 +42,7 @@ mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwr
  * @param window numbers in a mean; 1: each stays as it is. Of an even window one more is taken.
  * @param smooth room for `count` numbers; not `y`.
  */
-void mixt_curve_smooth(const double *y, int64_t count, int64_t window, double *smooth);
+MIXT_API void mixt_curve_smooth(const double *y, int64_t count, int64_t window, double *smooth);
 
 #ifdef __cplusplus
 }

@@ -43,33 +43,33 @@ typedef struct mixt_policy mixt_policy;
  * @param forward of the ops of the model.
  * @param backward of their gradients; MIXT_DTYPE_NONE: as forward.
  */
-mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy);
+MIXT_API mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy);
 /** @param name "fp32", "tf32", "fp16" or "bf16". */
-mixt_status mixt_policy_named(const char *name, mixt_policy **policy);
+MIXT_API mixt_status mixt_policy_named(const char *name, mixt_policy **policy);
 /** @param path of a YAML file. Messages name file, line and column. */
-mixt_status mixt_policy_load(const char *path, mixt_policy **policy);
+MIXT_API mixt_status mixt_policy_load(const char *path, mixt_policy **policy);
 /**
  * From a text, as a file would hold it.
  * @param yaml the text.
  * @param name what messages and origins call it, in place of a file's name.
  */
-mixt_status mixt_policy_parse(const char *yaml, const char *name, mixt_policy **policy);
+MIXT_API mixt_status mixt_policy_parse(const char *yaml, const char *name, mixt_policy **policy);
 /** @param name_or_path one of the names, else the path of a file: what a trainer's `precision` takes. */
-mixt_status mixt_policy_open(const char *name_or_path, mixt_policy **policy);
+MIXT_API mixt_status mixt_policy_open(const char *name_or_path, mixt_policy **policy);
 /** An equal policy that shares nothing with this one. */
-mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy);
+MIXT_API mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy);
 /** NULL is allowed. */
-void mixt_policy_free(mixt_policy *policy);
+MIXT_API void mixt_policy_free(mixt_policy *policy);
 
 /* ---- formats ---- */
 
 /** The formats for what no rule matches; either pointer may be NULL. */
-void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward);
+MIXT_API void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward);
 /** @param backward MIXT_DTYPE_NONE: as forward. */
-mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward);
+MIXT_API mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward);
 /** The format in which activations lie between the forward and the backward pass where no rule says another; NONE: each
  *  in its own. */
-mixt_dtype mixt_policy_keep(const mixt_policy *policy);
+MIXT_API mixt_dtype mixt_policy_keep(const mixt_policy *policy);
 /**
  * Activations that the backward pass reads are rounded to this format once the forward pass has read them for the last
  * time, and widened again before the backward pass reads them. Results of the forward pass do not change. A value whose
@@ -77,7 +77,7 @@ mixt_dtype mixt_policy_keep(const mixt_policy *policy);
  * @param keep MIXT_DTYPE_FP16, MIXT_DTYPE_BF16 or MIXT_DTYPE_FP8_E4M3; MIXT_DTYPE_NONE or MIXT_DTYPE_FP32: each in its
  * own.
  */
-mixt_status mixt_policy_set_keep(mixt_policy *policy, mixt_dtype keep);
+MIXT_API mixt_status mixt_policy_set_keep(mixt_policy *policy, mixt_dtype keep);
 
 typedef struct mixt_policy_rule {
     const char *layer;   /**< glob over layer names, "h.*.attn*"; NULL: every layer */
@@ -90,18 +90,18 @@ typedef struct mixt_policy_rule {
 } mixt_policy_rule;
 
 /** Adds a rule at the end, where it wins over all before it. At most 4096. The texts are copied. */
-mixt_status mixt_policy_add(mixt_policy *policy, const mixt_policy_rule *rule);
+MIXT_API mixt_status mixt_policy_add(mixt_policy *policy, const mixt_policy_rule *rule);
 /** @param index where the rule will stand, from 0 to the number of rules; those from there on move up by one. */
-mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule);
+MIXT_API mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule);
 /** @param index of the rule that goes, from 0. */
-mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index);
+MIXT_API mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index);
 /** Number of rules. */
-int64_t mixt_policy_count(const mixt_policy *policy);
+MIXT_API int64_t mixt_policy_count(const mixt_policy *policy);
 /**
  * @param index from 0, in the order in which they stand.
  * @param rule receives it; its texts are valid until the policy is changed or freed.
  */
-mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule);
+MIXT_API mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule);
 
 /* ---- phases of a run ---- */
 
@@ -127,20 +127,21 @@ typedef struct mixt_policy_phase {
  * @param changes what it changes: its default formats are those of the phase, its rules come behind the policy's, its
  * keep, loss scaling and clipping count where it says them. Copied; without phases of its own. NULL: nothing.
  */
-mixt_status mixt_policy_add_phase(mixt_policy *policy, const mixt_policy_phase *phase, const mixt_policy *changes);
+MIXT_API mixt_status mixt_policy_add_phase(mixt_policy *policy, const mixt_policy_phase *phase,
+                                           const mixt_policy *changes);
 /** Number of phases; 0: the policy is the same throughout. */
-int64_t mixt_policy_phases(const mixt_policy *policy);
+MIXT_API int64_t mixt_policy_phases(const mixt_policy *policy);
 /**
  * @param index from 0, in their order.
  * @param phase receives it; its texts are valid until the policy is changed or freed.
  */
-mixt_status mixt_policy_get_phase(const mixt_policy *policy, int64_t index, mixt_policy_phase *phase);
+MIXT_API mixt_status mixt_policy_get_phase(const mixt_policy *policy, int64_t index, mixt_policy_phase *phase);
 /**
  * What counts in one phase, as a policy without phases.
  * @param index from 0.
  * @param of_phase receives it, for mixt_policy_free.
  */
-mixt_status mixt_policy_of_phase(const mixt_policy *policy, int64_t index, mixt_policy **of_phase);
+MIXT_API mixt_status mixt_policy_of_phase(const mixt_policy *policy, int64_t index, mixt_policy **of_phase);
 /**
  * An equal policy, but for its phases: their ends are counted in updates. It then is a function of the update alone.
  * @param total updates of the run; 0: it has no end, and no share of it can be told.
@@ -148,7 +149,8 @@ mixt_status mixt_policy_of_phase(const mixt_policy *policy, int64_t index, mixt_
  * @param resolved receives it, for mixt_policy_free. Fails where a phase would not end after the one before it, or the
  * last one has an end.
  */
-mixt_status mixt_policy_resolve_phases(const mixt_policy *policy, int64_t total, int64_t epoch, mixt_policy **resolved);
+MIXT_API mixt_status mixt_policy_resolve_phases(const mixt_policy *policy, int64_t total, int64_t epoch,
+                                                mixt_policy **resolved);
 
 /* ---- what goes with the formats ---- */
 
@@ -168,31 +170,31 @@ typedef struct mixt_policy_settings {
 } mixt_policy_settings;
 
 /** @param settings receives them; the text is valid until the policy is changed or freed. */
-void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings);
+MIXT_API void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings);
 /** @param settings all of them anew; copied. */
-mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings);
+MIXT_API mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings);
 
 /** Who or what made the policy; "" when it does not say. Valid until it is set again. */
-const char *mixt_policy_made_by(const mixt_policy *policy);
+MIXT_API const char *mixt_policy_made_by(const mixt_policy *policy);
 /** @param made_by any text; NULL or "": none. */
-mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by);
+MIXT_API mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by);
 /**
  * What the policy rests on: measurements, names of runs, anything.
  * @param yaml receives the map as YAML, for free(); "" when there is none.
  */
-mixt_status mixt_policy_evidence(const mixt_policy *policy, char **yaml);
+MIXT_API mixt_status mixt_policy_evidence(const mixt_policy *policy, char **yaml);
 /** @param yaml a map, nested to depth 32 and with 16384 values at most; NULL or "": none. */
-mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *yaml);
+MIXT_API mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *yaml);
 
 /* ---- comparing, printing ---- */
 
 /** Whether both give the same bits: formats, rules in order, loss scaling and clipping, phases; who made them and why
  *  does not count, nor where their rules stand or what their phases are called. */
-bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b);
+MIXT_API bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b);
 /** @param yaml receives the policy as a text that mixt_policy_parse reads to the same policy, for free(). */
-mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml);
+MIXT_API mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml);
 /** The same into a file, written whole or not at all; a file of that name is replaced. */
-mixt_status mixt_policy_write(const mixt_policy *policy, const char *path);
+MIXT_API mixt_status mixt_policy_write(const mixt_policy *policy, const char *path);
 
 #ifdef __cplusplus
 }

@@ -30,22 +30,22 @@ typedef struct mixt_inputs mixt_inputs;
  * @param inputs set to the open file, or to NULL on failure.
  * @return MIXT_ERROR_SHAPE where the file's samples are no samples of that data; MIXT_ERROR_UNSUPPORTED for tokens.
  */
-mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs);
+MIXT_API mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs);
 /** NULL is allowed. */
-void mixt_inputs_close(mixt_inputs *inputs);
+MIXT_API void mixt_inputs_close(mixt_inputs *inputs);
 /** Samples that there are. */
-int64_t mixt_inputs_count(const mixt_inputs *inputs);
+MIXT_API int64_t mixt_inputs_count(const mixt_inputs *inputs);
 /** Line of its file, from 1, that a sample begins on, where samples are the texts of a file; 0: it has none. Empty
  * lines are no samples, so that lines and samples need not agree. */
-int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index);
+MIXT_API int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index);
 /** Whether a sample is a text that is longer than the model has places: its end is not read. */
-bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index);
+MIXT_API bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index);
 /**
  * Reads samples first, first + 1, …
  * @param samples room for count × input_elements of the data; of several inputs as a batch of `count` has them.
  * @return MIXT_ERROR_ARGUMENT when there are not that many.
  */
-mixt_status mixt_inputs_read(const mixt_inputs *inputs, int64_t first, int64_t count, float *samples);
+MIXT_API mixt_status mixt_inputs_read(const mixt_inputs *inputs, int64_t first, int64_t count, float *samples);
 
 /** A class and how probable it is, from 0 to 1. */
 typedef struct mixt_guess {
@@ -61,11 +61,11 @@ typedef struct mixt_guess {
  * @param guesses room for `top`.
  * @return MIXT_ERROR_DATA where a logit is not finite: see mixt_outputs_check.
  */
-mixt_status mixt_classes_rank(const float *logits, int64_t classes, int64_t top, mixt_guess *guesses);
+MIXT_API mixt_status mixt_classes_rank(const float *logits, int64_t classes, int64_t top, mixt_guess *guesses);
 
 /** MIXT_ERROR_DATA where an output is not finite, for no class is the most probable then: weights are damaged or
  *  diverged, or the input is far from what the model was trained on. */
-mixt_status mixt_outputs_check(const float *outputs, int64_t count);
+MIXT_API mixt_status mixt_outputs_check(const float *outputs, int64_t count);
 
 #ifdef __cplusplus
 }

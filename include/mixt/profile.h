@@ -22,9 +22,10 @@ typedef struct mixt_profile mixt_profile;
  * @param profile set to the result, or to NULL on failure; free it with mixt_profile_free. It does not need the
  *   trainer any more.
  */
-mixt_status mixt_profile_new(mixt_trainer *trainer, const mixt_data *data, int64_t runs, mixt_profile **profile);
+MIXT_API mixt_status mixt_profile_new(mixt_trainer *trainer, const mixt_data *data, int64_t runs,
+                                      mixt_profile **profile);
 /** NULL is allowed. */
-void mixt_profile_free(mixt_profile *profile);
+MIXT_API void mixt_profile_free(mixt_profile *profile);
 
 typedef struct mixt_profile_info {
     int64_t rows;
@@ -32,7 +33,7 @@ typedef struct mixt_profile_info {
     bool limits;         /**< the device says what it can do at most: shares of that are known */
     double tensor_cores; /**< share of the matrix FLOPs that ran on Tensor Cores; NaN where there are none */
 } mixt_profile_info;
-mixt_profile_info mixt_profile_describe(const mixt_profile *profile);
+MIXT_API mixt_profile_info mixt_profile_describe(const mixt_profile *profile);
 
 /** One op, or one pass of the update (layer "update"). Strings belong to the profile. */
 typedef struct mixt_profile_row {
@@ -49,7 +50,7 @@ typedef struct mixt_profile_row {
     double limit_share;
 } mixt_profile_row;
 /** In the order in which they ran. @param index from 0 to below `rows`; NULL past that. */
-const mixt_profile_row *mixt_profile_at(const mixt_profile *profile, int64_t index);
+MIXT_API const mixt_profile_row *mixt_profile_at(const mixt_profile *profile, int64_t index);
 
 /** All rows of one kind of work. */
 typedef struct mixt_profile_sum {
@@ -58,7 +59,7 @@ typedef struct mixt_profile_sum {
     double limit_share; /**< of `seconds`, what the device's limits alone would take; NaN where that is not known */
 } mixt_profile_sum;
 /** With `ops` 0 where the step has no such work. */
-mixt_profile_sum mixt_profile_work(const mixt_profile *profile, mixt_work work);
+MIXT_API mixt_profile_sum mixt_profile_work(const mixt_profile *profile, mixt_work work);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* What a program around the library needs: its version, its environment variables, a guess at a misspelt word.
+/* What a program around the library needs: environment variables, a guess at a misspelt word.
  *
  * Nothing here opens a device or takes memory.
  */
@@ -11,9 +11,6 @@
 extern "C" {
 #endif
 
-/** The version of the library that is linked, "0.1.0". */
-const char *mixt_version(void);
-
 /** An environment variable that the library reads. */
 typedef struct mixt_env_info {
     const char *name;     /**< "MIXT_THREADS" */
@@ -22,15 +19,15 @@ typedef struct mixt_env_info {
 } mixt_env_info;
 
 /** How many variables there are. */
-int mixt_env_count(void);
+MIXT_API int mixt_env_count(void);
 /** The variable at a position from 0; NULL past the last. */
-const mixt_env_info *mixt_env_at(int position);
+MIXT_API const mixt_env_info *mixt_env_at(int position);
 /**
  * Whether the variables hold values that the library understands. It passes over what it does not: a program that
  * asks first can say so instead of computing otherwise than its user meant.
  * @return MIXT_ERROR_CONFIG with the variable, its value and what it takes.
  */
-mixt_status mixt_env_check(void);
+MIXT_API mixt_status mixt_env_check(void);
 
 /**
  * The word that a misspelt one was probably meant to be; case is ignored.
@@ -39,7 +36,7 @@ mixt_status mixt_env_check(void);
  * @param count of words.
  * @return one of `words`; NULL when none is near enough to be worth saying.
  */
-const char *mixt_word_nearest(const char *wanted, const char *const *words, int64_t count);
+MIXT_API const char *mixt_word_nearest(const char *wanted, const char *const *words, int64_t count);
 
 #ifdef __cplusplus
 }

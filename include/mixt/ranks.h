@@ -20,20 +20,20 @@ typedef struct mixt_ranks {
 } mixt_ranks;
 
 /** Reads the environment that launchers set; loads and begins nothing. */
-mixt_ranks mixt_ranks_find(void);
+MIXT_API mixt_ranks mixt_ranks_find(void);
 
 /** Whether what carries bytes between ranks can be loaded here: the library and what it needs.
  *  @param name "mpi" or "nccl"
  *  @param version receives what it is built on in its own words, as "Open MPI v4.1.4"
  *  @param size of `version`, in bytes
  *  @return a failure's text says what is missing */
-mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
+MIXT_API mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
 
 /** Whether this process is the one that tells people what happened: rank 0, or the first that is left where rank 0 is
  *  lost. */
-bool mixt_ranks_speaks(void);
+MIXT_API bool mixt_ranks_speaks(void);
 /** Whether ranks have found each other. Before that no rank knows what fails on another: each speaks for itself. */
-bool mixt_ranks_joined(void);
+MIXT_API bool mixt_ranks_joined(void);
 
 /* ---- a trainer among ranks that the caller has started ---- */
 
@@ -62,7 +62,7 @@ typedef struct mixt_communicator {
  *  options, and then the same data and calls
  *  @param communicator copied; its user lives as long as the trainer
  *  @param seconds handed to `exchange`; above 0 */
-mixt_status mixt_trainer_join(mixt_trainer *trainer, const mixt_communicator *communicator, double seconds);
+MIXT_API mixt_status mixt_trainer_join(mixt_trainer *trainer, const mixt_communicator *communicator, double seconds);
 
 /** How gradients went over the ranks, as this one saw it. */
 typedef struct mixt_rank_trace {
@@ -84,11 +84,11 @@ typedef struct mixt_rank_bucket {
 /** What went over the ranks of a run that was trained as one of several; fails where it was not.
  *  @param run while it is open
  *  @param trace receives it */
-mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace);
+MIXT_API mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace);
 /** One of its buckets, in the order in which they went.
  *  @param index from 0
  *  @param bucket receives it */
-mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_bucket *bucket);
+MIXT_API mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_bucket *bucket);
 
 #ifdef __cplusplus
 }

@@ -23,8 +23,8 @@ typedef struct mixt_rated {
  * @param items room for `top` of them, best first; of equal ratings the lower number.
  * @param found set to how many there are: fewer than `top` where the user has rated nearly all.
  */
-mixt_status mixt_ratings_top(mixt_trainer *trainer, const mixt_data *seen, int64_t user, int64_t top, mixt_rated *items,
-                             int64_t *found);
+MIXT_API mixt_status mixt_ratings_top(mixt_trainer *trainer, const mixt_data *seen, int64_t user, int64_t top,
+                                      mixt_rated *items, int64_t *found);
 
 /** Zeros are the defaults. */
 typedef struct mixt_ranking_options {
@@ -50,8 +50,8 @@ typedef struct mixt_ranking {
  * @param held ratings that it was not; of the same users and items.
  * @param options NULL: all defaults.
  */
-mixt_status mixt_ratings_rank(mixt_trainer *trainer, const mixt_data *seen, const mixt_data *held,
-                              const mixt_ranking_options *options, mixt_ranking *ranking);
+MIXT_API mixt_status mixt_ratings_rank(mixt_trainer *trainer, const mixt_data *seen, const mixt_data *held,
+                                       const mixt_ranking_options *options, mixt_ranking *ranking);
 
 #ifdef __cplusplus
 }

@@ -51,24 +51,24 @@ typedef struct mixt_report_info {
  * @param report set to NULL on failure; free it with mixt_report_free.
  * @return MIXT_ERROR_DATA where an output is not finite.
  */
-mixt_status mixt_report_of(mixt_trainer *trainer, const mixt_data *data, mixt_report **report);
+MIXT_API mixt_status mixt_report_of(mixt_trainer *trainer, const mixt_data *data, mixt_report **report);
 
 /**
  * An empty report, to be filled by hand.
  * @param target MIXT_TARGET_CLASS or MIXT_TARGET_VALUES.
  * @param outputs numbers that the model gives a sample, at least 1.
  */
-mixt_status mixt_report_new(mixt_target_kind target, int64_t outputs, mixt_report **report);
+MIXT_API mixt_status mixt_report_new(mixt_target_kind target, int64_t outputs, mixt_report **report);
 /**
  * Adds samples. A failure adds those before the one that failed.
  * @param outputs count × outputs numbers, as mixt_trainer_predict gives them; of equal classes the lower counts.
  * @param targets count INT32 classes, or count × outputs FP32 values.
  */
-mixt_status mixt_report_add(mixt_report *report, const float *outputs, const void *targets, int64_t count);
+MIXT_API mixt_status mixt_report_add(mixt_report *report, const float *outputs, const void *targets, int64_t count);
 /** Never NULL; NULL for the report has no samples. */
-const mixt_report_info *mixt_report_describe(mixt_report *report);
+MIXT_API const mixt_report_info *mixt_report_describe(mixt_report *report);
 /** NULL is allowed. */
-void mixt_report_free(mixt_report *report);
+MIXT_API void mixt_report_free(mixt_report *report);
 
 #ifdef __cplusplus
 }

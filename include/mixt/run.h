@@ -63,7 +63,7 @@ typedef struct mixt_run_memory_part {
 enum { MIXT_RUN_MEMORY_PARTS = 9 };
 
 /** The parts of a run's memory in a fixed order; the last is the total of the others. */
-void mixt_run_memory_parts(const mixt_run_memory *memory, mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS]);
+MIXT_API void mixt_run_memory_parts(const mixt_run_memory *memory, mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS]);
 
 /** Figures of a run so far. NaN: not known. */
 typedef struct mixt_run_result {
@@ -139,25 +139,25 @@ typedef struct mixt_event {
 typedef mixt_status mixt_observer(void *user, mixt_run *run, const mixt_event *event);
 
 /** Adds an observer; at most 16. */
-mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user);
+MIXT_API mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user);
 
 /* What an observer may ask for. One place acts on it: after the update that is under way (on a GPU that can be the one
  * after the update just heard of), before the next is begun. */
 
 /** To end training there, as if it had come to its end: weights are saved, resuming goes on. */
-void mixt_run_ask_stop(mixt_run *run);
-void mixt_run_ask_validation(mixt_run *run);
-void mixt_run_ask_checkpoint(mixt_run *run);
+MIXT_API void mixt_run_ask_stop(mixt_run *run);
+MIXT_API void mixt_run_ask_validation(mixt_run *run);
+MIXT_API void mixt_run_ask_checkpoint(mixt_run *run);
 /** To go on under another policy, which is copied: see mixt_trainer_set_policy. The run's directory, its checkpoints
  * and its history (history.jsonl) follow. One that cannot be compiled for the model is told as a warning, and the run
  * goes on as it was. Loss scaling and clipping that the configuration had set stay. */
-mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
+MIXT_API mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
 /** To do what a decision says, which is copied: the same that auto.steer does. It becomes a row of events.jsonl with
  * its evidence, a checkpoint follows, and a replay (auto.replay) does it too. `step` is filled in by the run; `back` of
  * 0 or above goes back to the last good state first, where auto.steer keeps one. SCALE, CLIP, LR and MEMORY set `key`
  * of the configuration to `to`, over what the configuration said. At most 8 wait at a time. Of several ranks all must
  * ask for the same after the same update: else the run ends and says who did not. */
-mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
+MIXT_API mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
 
 /** How to open a run. Zero-initialised: every default. */
 typedef struct mixt_run_options {
@@ -185,9 +185,9 @@ typedef struct mixt_run_options {
  * @param path a YAML file; `mixt help config` lists the keys.
  * @param run set to NULL on failure; close it with mixt_run_close.
  */
-mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run);
+MIXT_API mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run);
 /** The same from a configuration in memory, which is copied. */
-mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *options, mixt_run **run);
+MIXT_API mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *options, mixt_run **run);
 /**
  * Opens the run of a directory where its newest whole checkpoint left it; mixt_run_train goes on with the same bits as
  * if it had never stopped. Settings may change how long it trains, how often it logs, validates and saves, where it
@@ -195,14 +195,14 @@ mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_optio
  * `allow` names them: "precision" lets the run go on under another policy, "train.lr,train.clip" with other numbers of
  * the update from the next one on. The run's history (history.jsonl) says so.
  */
-mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run);
+MIXT_API mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run);
 /**
  * Opens the run of a directory with its weights, to evaluate or to predict. Its data is opened when a part of it is
  * asked for (mixt_run_data), not before; a run of a mixt that did not write inputs.json needs it at once.
  * @param weights "final", "best", "last", or the number of a checkpoint.
  */
-mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options,
-                               mixt_run **run);
+MIXT_API mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options,
+                                        mixt_run **run);
 #ifndef __cplusplus
 #define mixt_run_open(path, run, ...) mixt_run_open_with((path), &(mixt_run_options){__VA_ARGS__}, (run))
 #define mixt_run_resume(folder, run, ...) mixt_run_resume_with((folder), &(mixt_run_options){__VA_ARGS__}, (run))
@@ -210,22 +210,22 @@ mixt_status mixt_run_load_with(const char *folder, const char *weights, const mi
     mixt_run_load_with((folder), (weights), &(mixt_run_options){__VA_ARGS__}, (run))
 #endif
 /** NULL is allowed. */
-void mixt_run_close(mixt_run *run);
+MIXT_API void mixt_run_close(mixt_run *run);
 
 /** Trains to the end of the configuration, to an early stop, or until someone asks to stop; then saves the weights as
  *  model.safetensors in the run's directory, which it makes: those of the last update, after an early stop those of the
  *  best validation. The best and the last state lie there as checkpoints. result may be NULL; it is filled also when
  *  training fails. */
-mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
+MIXT_API mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
 /** Makes updates up to number `step`, counted from the run's beginning, with the bits that training makes them with, in
  *  the policy of its phases; tells and writes nothing. The next update is then step + 1: to look at it
  *  (mixt_debug_step) from a run that was opened `before` it, or from its configuration. Not for a run that has been
  *  trained; fails where more updates than that are made already. */
-mixt_status mixt_run_advance(mixt_run *run, int64_t step);
+MIXT_API mixt_status mixt_run_advance(mixt_run *run, int64_t step);
 /** What it will hold while it trains, by part; takes none of it. Of a run with phases: in the one that it is compiled
  * for. Validation is planned for that, in smaller batches
  * than train.eval_batch where there is no room for those. */
-mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory);
+MIXT_API mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory);
 /** A phase of a run, see mixt/policy.h: updates made under a policy of its own. */
 typedef struct mixt_run_phase {
     const char *name;       /**< belongs to the run */
@@ -237,12 +237,12 @@ typedef struct mixt_run_phase {
  *  function of the update's number alone, the same after a resume. Weights, moments and the place in the data stay to
  *  the bit; of the loss scale see mixt_trainer_set_policy. A row of events.jsonl (kind "decision", action "phase") says
  *  when. */
-int64_t mixt_run_phases(const mixt_run *run);
+MIXT_API int64_t mixt_run_phases(const mixt_run *run);
 /** @param index from 0. @param phase receives it. */
-mixt_status mixt_run_get_phase(const mixt_run *run, int64_t index, mixt_run_phase *phase);
+MIXT_API mixt_status mixt_run_get_phase(const mixt_run *run, int64_t index, mixt_run_phase *phase);
 /** Compiles the run for one of its phases, so that its trainer, its plan and its memory can be looked at; before
  *  training, which begins with the first all the same. @param index from 0. */
-mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index);
+MIXT_API mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index);
 /** A length that batches of training are padded to, and the step that is compiled for it: see data.buckets. */
 typedef struct mixt_run_bucket {
     const char *names[2]; /**< arrays whose length it is, "source" and "target"; NULL: there is one, or none. Belong to
@@ -254,14 +254,14 @@ typedef struct mixt_run_bucket {
     size_t workspace;     /**< the same */
 } mixt_run_bucket;
 /** Lengths that the run pads batches of training to; 0: to one. */
-int64_t mixt_run_buckets(const mixt_run *run);
+MIXT_API int64_t mixt_run_buckets(const mixt_run *run);
 /** @param index from 0, the shortest first. @param bucket receives it. */
-mixt_status mixt_run_get_bucket(const mixt_run *run, int64_t index, mixt_run_bucket *bucket);
+MIXT_API mixt_status mixt_run_get_bucket(const mixt_run *run, int64_t index, mixt_run_bucket *bucket);
 /** Share of the elements of arrays with lengths that is padding, 0 to 1; an error where there is one length.
  *  @param without if all were padded to the longest. @param with as it is */
-mixt_status mixt_run_padding(const mixt_run *run, double *without, double *with);
+MIXT_API mixt_status mixt_run_padding(const mixt_run *run, double *without, double *with);
 /** Loss and accuracy over a part of the data, "train", "val" or "test". */
-mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
+MIXT_API mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
 
 /** What a run is. Texts belong to the run. */
 typedef struct mixt_run_info {
@@ -274,8 +274,8 @@ typedef struct mixt_run_info {
     int64_t items_per_sample; /**< 1, or tokens in a sample */
     bool scaling;             /**< the loss is scaled */
 } mixt_run_info;
-mixt_run_info mixt_run_describe(const mixt_run *run);
-const mixt_config *mixt_run_config(const mixt_run *run);
+MIXT_API mixt_run_info mixt_run_describe(const mixt_run *run);
+MIXT_API const mixt_config *mixt_run_config(const mixt_run *run);
 
 enum { MIXT_SUMMARY_LINES = 5, MIXT_SUMMARY_WIDTH = 256 };
 
@@ -300,28 +300,28 @@ typedef struct mixt_summary {
 } mixt_summary;
 /** Of a run that was loaded without its data, the data is opened for it. @param summary receives it, about 2 KiB.
  *  Validation is planned for it, as mixt_run_plan_memory does. */
-mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary);
+MIXT_API mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary);
 
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
-mixt_trainer *mixt_run_trainer(mixt_run *run);
+MIXT_API mixt_trainer *mixt_run_trainer(mixt_run *run);
 /** What its samples are like: shape, normalisation, classes (mixt_data_describe), for mixt_inputs_open; it stays the
  *  run's. Of a run that mixt_run_load opened it comes from the run's directory and has no samples to read: the data
  *  that it was trained on is not looked at, and may be gone. */
-const mixt_data *mixt_run_facts(const mixt_run *run);
+MIXT_API const mixt_data *mixt_run_facts(const mixt_run *run);
 /** A part of its data; it stays the run's. MIXT_ERROR_UNSUPPORTED where there is no such part. A run that mixt_run_load
  *  opened looks for its data only now; samples are normalised as in training, and a NOTE warns where they are not those
  *  that it was trained on. */
-mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data);
+MIXT_API mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data);
 /** The part to judge a model by on data of which it has learned nothing: of data that has parts of its own "test", else
  *  "val"; else "all", of which no share is held out.
  *  @param split receives the name, a constant. */
-mixt_status mixt_run_part(const mixt_run *run, const char **split);
+MIXT_API mixt_status mixt_run_part(const mixt_run *run, const char **split);
 
 /** The configuration of a directory's run, with the policy that lies beside it. */
-mixt_status mixt_run_folder_config(const char *folder, mixt_config **config);
+MIXT_API mixt_status mixt_run_folder_config(const char *folder, mixt_config **config);
 /** The file with a run's weights: see mixt_run_load_with. A checkpoint is checked whole. Fails where the final ones are
  *  asked for and training is not over. */
-mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size);
+MIXT_API mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size);
 
 #ifdef __cplusplus
 }

@@ -84,13 +84,13 @@ typedef struct mixt_search_options {
  * @return MIXT_ERROR_STATE where an earlier search in that place had another configuration or other options: the text
  * says which. MIXT_ERROR_FILE where `write` is there and no search made it.
  */
-mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options,
-                             mixt_search_result **result);
+MIXT_API mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options,
+                                      mixt_search_result **result);
 #ifndef __cplusplus
 #define mixt_search(config, result, ...) mixt_search_with((config), &(mixt_search_options){__VA_ARGS__}, (result))
 #endif
 /** NULL is allowed. */
-void mixt_search_free(mixt_search_result *result);
+MIXT_API void mixt_search_free(mixt_search_result *result);
 
 /* ---- what was found ---- */
 
@@ -125,9 +125,9 @@ typedef struct mixt_search_info {
     int64_t points;         /**< on the front */
 } mixt_search_info;
 /** Strings belong to the result. */
-mixt_search_info mixt_search_describe(const mixt_search_result *result);
+MIXT_API mixt_search_info mixt_search_describe(const mixt_search_result *result);
 /** The Pareto front, the cheapest first. @param index from 0 to below `points`; NULL past that. */
-const mixt_search_point *mixt_search_front(const mixt_search_result *result, int64_t index);
+MIXT_API const mixt_search_point *mixt_search_front(const mixt_search_result *result, int64_t index);
 
 #ifdef __cplusplus
 }

@@ -30,7 +30,7 @@ typedef enum mixt_sensitivity_mode {
     MIXT_SENSITIVITY_MODES
 } mixt_sensitivity_mode;
 /** "lowered" or "kept". */
-const char *mixt_sensitivity_mode_name(mixt_sensitivity_mode mode);
+MIXT_API const char *mixt_sensitivity_mode_name(mixt_sensitivity_mode mode);
 
 /** One cell: means over all batches and all points of training. NaN: not known, or not finite. */
 typedef struct mixt_sensitivity_row {
@@ -86,8 +86,8 @@ typedef struct mixt_sensitivity_options {
  * @param options NULL: all defaults.
  * @param sensitivity set to NULL on failure; free it with mixt_sensitivity_free.
  */
-mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensitivity_options *options,
-                                      mixt_sensitivity **sensitivity);
+MIXT_API mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensitivity_options *options,
+                                               mixt_sensitivity **sensitivity);
 #ifndef __cplusplus
 #define mixt_sensitivity_new(run, sensitivity, ...)                                                                    \
     mixt_sensitivity_new_with((run), &(mixt_sensitivity_options){__VA_ARGS__}, (sensitivity))
@@ -97,20 +97,20 @@ mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensitivity_opti
  * @param trainer of mixt_trainer_new; it is compiled for the data where it is not yet.
  * @param data whose training batches are used.
  */
-mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data, const mixt_sensitivity_options *options,
-                                mixt_sensitivity **sensitivity);
+MIXT_API mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data,
+                                         const mixt_sensitivity_options *options, mixt_sensitivity **sensitivity);
 /** NULL is allowed. */
-void mixt_sensitivity_free(mixt_sensitivity *sensitivity);
+MIXT_API void mixt_sensitivity_free(mixt_sensitivity *sensitivity);
 
-int64_t mixt_sensitivity_rows(const mixt_sensitivity *sensitivity);
+MIXT_API int64_t mixt_sensitivity_rows(const mixt_sensitivity *sensitivity);
 /** @param index from 0; NULL where there is none. Valid until the analysis is freed. */
-const mixt_sensitivity_row *mixt_sensitivity_row_at(const mixt_sensitivity *sensitivity, int64_t index);
+MIXT_API const mixt_sensitivity_row *mixt_sensitivity_row_at(const mixt_sensitivity *sensitivity, int64_t index);
 /** The row of a cell; NULL where there is none. */
-const mixt_sensitivity_row *mixt_sensitivity_find(const mixt_sensitivity *sensitivity, const char *layer,
-                                                  mixt_dtype format, mixt_sensitivity_mode mode);
-int64_t mixt_sensitivity_layers(const mixt_sensitivity *sensitivity);
+MIXT_API const mixt_sensitivity_row *mixt_sensitivity_find(const mixt_sensitivity *sensitivity, const char *layer,
+                                                           mixt_dtype format, mixt_sensitivity_mode mode);
+MIXT_API int64_t mixt_sensitivity_layers(const mixt_sensitivity *sensitivity);
 /** @param index from 0, in the order of the model; NULL where there is none. */
-const mixt_sensitivity_layer *mixt_sensitivity_layer_at(const mixt_sensitivity *sensitivity, int64_t index);
+MIXT_API const mixt_sensitivity_layer *mixt_sensitivity_layer_at(const mixt_sensitivity *sensitivity, int64_t index);
 
 typedef struct mixt_sensitivity_info {
     double loss;             /**< of FP32, mean over batches and points */
@@ -124,14 +124,14 @@ typedef struct mixt_sensitivity_info {
     double all_low_loss[4];  /**< loss minus that of FP32 with every layer in the format */
     double all_low_score[4]; /**< score of that */
 } mixt_sensitivity_info;
-mixt_sensitivity_info mixt_sensitivity_describe(const mixt_sensitivity *sensitivity);
+MIXT_API mixt_sensitivity_info mixt_sensitivity_describe(const mixt_sensitivity *sensitivity);
 
 /**
  * Draws the heat map of scores, layers from top to bottom.
  * @param path ends in .svg or .png.
  * @param overwrite whether a file of that name is replaced.
  */
-mixt_status mixt_sensitivity_draw(const mixt_sensitivity *sensitivity, const char *path, bool overwrite);
+MIXT_API mixt_status mixt_sensitivity_draw(const mixt_sensitivity *sensitivity, const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

@@ -20,15 +20,15 @@ extern "C" {
 /* ---- distributions ---- */
 
 /** Probability that a standard normal number is at most x. */
-double mixt_stats_normal_below(double x);
+MIXT_API double mixt_stats_normal_below(double x);
 /** The number that a standard normal one is below with this probability, 0 < p < 1. */
-double mixt_stats_normal_at(double probability);
+MIXT_API double mixt_stats_normal_at(double probability);
 /** Probability that Student's t is at most t. @param freedom degrees of freedom, above 0. */
-double mixt_stats_t_below(double t, double freedom);
+MIXT_API double mixt_stats_t_below(double t, double freedom);
 /** The number that Student's t is below with this probability, 0 < p < 1. */
-double mixt_stats_t_at(double probability, double freedom);
+MIXT_API double mixt_stats_t_at(double probability, double freedom);
 /** Probability that the noncentral t is at most t: (Z + shift) / sqrt(chi² / freedom). */
-double mixt_stats_noncentral_t_below(double t, double freedom, double shift);
+MIXT_API double mixt_stats_noncentral_t_below(double t, double freedom, double shift);
 
 /* ---- what some numbers say ---- */
 
@@ -40,7 +40,7 @@ typedef struct mixt_stats_summary {
     double skewness;  /**< third moment over the deviation (n below) cubed; 0 where nothing varies */
 } mixt_stats_summary;
 /** @param values differences of pairs, or any numbers; `count` of them. One that is not finite makes all of it NaN. */
-mixt_stats_summary mixt_stats_summarise(const double *values, int64_t count);
+MIXT_API mixt_stats_summary mixt_stats_summarise(const double *values, int64_t count);
 
 typedef struct mixt_stats_interval {
     double low, high; /**< NaN: not known */
@@ -54,12 +54,12 @@ typedef enum mixt_stats_side {
 } mixt_stats_side;
 
 /** Student's interval of the true mean. @param confidence 0.95: it holds the true mean in 95 of 100 experiments. */
-mixt_stats_interval mixt_stats_t_interval(const mixt_stats_summary *summary, double confidence);
+MIXT_API mixt_stats_interval mixt_stats_t_interval(const mixt_stats_summary *summary, double confidence);
 /** The p value of the t test that the true mean is `value`; of numbers that do not vary 0, or 1 at their own value. */
-double mixt_stats_t_p(const mixt_stats_summary *summary, double value, mixt_stats_side side);
+MIXT_API double mixt_stats_t_p(const mixt_stats_summary *summary, double value, mixt_stats_side side);
 /** Cohen's d_z, the mean in deviations, with Hedges' correction for few pairs; 0 where all is 0, NaN where only the
  *  deviation is. */
-double mixt_stats_effect(const mixt_stats_summary *summary);
+MIXT_API double mixt_stats_effect(const mixt_stats_summary *summary);
 
 /** Numbers up to which every combination of signs is tried, and the draws that stand for all of them past that. */
 enum { MIXT_STATS_FLIPS_EXACT = 20, MIXT_STATS_FLIPS_DRAWN = 100000 };
@@ -68,7 +68,8 @@ enum { MIXT_STATS_FLIPS_EXACT = 20, MIXT_STATS_FLIPS_DRAWN = 100000 };
  * combinations of signs whose mean is as far out as the one seen. Asks for no normal distribution.
  * @param seed of the draws; not used up to MIXT_STATS_FLIPS_EXACT numbers.
  */
-double mixt_stats_flip_p(const double *values, int64_t count, double value, mixt_stats_side side, uint64_t seed);
+MIXT_API double mixt_stats_flip_p(const double *values, int64_t count, double value, mixt_stats_side side,
+                                  uint64_t seed);
 
 /** Zero-initialised: every default. */
 typedef struct mixt_stats_bootstrap_options {
@@ -79,11 +80,11 @@ typedef struct mixt_stats_bootstrap_options {
 } mixt_stats_bootstrap_options;
 /** The bootstrap interval of the mean: for numbers that are skewed. @return MIXT_ERROR_ARGUMENT for fewer than two
  *  numbers or one that is not finite. */
-mixt_status mixt_stats_bootstrap(const double *values, int64_t count, const mixt_stats_bootstrap_options *options,
-                                 mixt_stats_interval *interval);
+MIXT_API mixt_status mixt_stats_bootstrap(const double *values, int64_t count,
+                                          const mixt_stats_bootstrap_options *options, mixt_stats_interval *interval);
 /** Of n pairs that differ in something that happens or does not, `one` the one way and `other` the other way: the
  *  probability of so many the one way, or more, if both ways were as likely (exact sign test, McNemar). */
-double mixt_stats_sign_p(int64_t one, int64_t other);
+MIXT_API double mixt_stats_sign_p(int64_t one, int64_t other);
 
 /* ---- how many it takes ---- */
 
@@ -93,7 +94,7 @@ double mixt_stats_sign_p(int64_t one, int64_t other);
  * @param deviation of a difference, known.
  * @param level one-sided, 0.025 for the 95% interval.
  */
-double mixt_stats_power(int64_t pairs, double deviation, double distance, double level);
+MIXT_API double mixt_stats_power(int64_t pairs, double deviation, double distance, double level);
 /** More pairs than this are never asked for. */
 #define MIXT_STATS_PAIRS_MAX INT64_C(1000000)
 /**
@@ -102,7 +103,7 @@ double mixt_stats_power(int64_t pairs, double deviation, double distance, double
  * open is paid for in pairs, so that the power is kept on the average over pilots. INFINITY: the deviation is known.
  * @return MIXT_STATS_PAIRS_MAX + 1 where no number up to it will do; 0 for arguments that make no sense.
  */
-int64_t mixt_stats_pairs(double deviation, double freedom, double distance, double level, double power);
+MIXT_API int64_t mixt_stats_pairs(double deviation, double freedom, double distance, double level, double power);
 
 /* ---- looking more than once ---- */
 
@@ -115,7 +116,7 @@ typedef enum mixt_stats_spending {
 /** Error spent by a look and all before it.
  *  @param alpha all that may be spent, one-sided.
  *  @param look from 1: HALVES. @param fraction of the planned pairs, above 0: the others. */
-double mixt_stats_spent(mixt_stats_spending spending, double alpha, int64_t look, double fraction);
+MIXT_API double mixt_stats_spent(mixt_stats_spending spending, double alpha, int64_t look, double fraction);
 
 enum { MIXT_STATS_LOOKS_MAX = 32 };
 /**
@@ -125,7 +126,7 @@ enum { MIXT_STATS_LOOKS_MAX = 32 };
  * @param spent by each look and all before it, rising; @param pairs of each look, rising; @param looks 1 to
  * MIXT_STATS_LOOKS_MAX. @param levels receives one number a look, one-sided.
  */
-mixt_status mixt_stats_look_levels(const double *spent, const int64_t *pairs, int looks, double *levels);
+MIXT_API mixt_status mixt_stats_look_levels(const double *spent, const int64_t *pairs, int looks, double *levels);
 
 /* ---- the verdict ---- */
 
@@ -169,12 +170,12 @@ typedef struct mixt_stats_judgement {
  * @return MIXT_ERROR_ARGUMENT for numbers that are not finite, too many looks or a margin that is not above 0. Fewer
  * than MIXT_STATS_PAIRS_MIN pairs are undecided.
  */
-mixt_status mixt_stats_judge(const double *worse, int64_t count, double margin, const int64_t *earlier, int looks,
-                             mixt_stats_judgement *judgement);
+MIXT_API mixt_status mixt_stats_judge(const double *worse, int64_t count, double margin, const int64_t *earlier,
+                                      int looks, mixt_stats_judgement *judgement);
 /** Pairs that a first look needs for MIXT_STATS_POWER: to call B non-inferior if it is no worse, and inferior if it is
  *  worse by twice the margin. From the differences of a pilot, which count among them; at least MIXT_STATS_PAIRS_MIN.
  *  0: the pilot has fewer than two numbers, or one that is not finite. */
-int64_t mixt_stats_plan(const double *worse, int64_t count, double margin);
+MIXT_API int64_t mixt_stats_plan(const double *worse, int64_t count, double margin);
 
 #ifdef __cplusplus
 }

@@ -33,9 +33,9 @@ enum { MIXT_TABLE_SOURCES_MAX = 10000 };
  * @return MIXT_ERROR_FILE where one of them is not there, MIXT_ERROR_DATA where none has a run that can be read: the
  * text names it. One of several that cannot be read is left out, with a note.
  */
-mixt_status mixt_table_read(const char *const *paths, int64_t count, mixt_table **table);
+MIXT_API mixt_status mixt_table_read(const char *const *paths, int64_t count, mixt_table **table);
 /** NULL is allowed. */
-void mixt_table_free(mixt_table *table);
+MIXT_API void mixt_table_free(mixt_table *table);
 
 typedef enum mixt_table_side { MIXT_TABLE_FP32, MIXT_TABLE_MIXED, MIXT_TABLE_SIDES } mixt_table_side;
 
@@ -70,9 +70,9 @@ typedef struct mixt_table_row {
     double saved;   /**< share of FP32's memory that mixed does not need; below 0: it needs more */
 } mixt_table_row;
 /** @param index from 0; NULL past the last. */
-const mixt_table_row *mixt_table_row_at(const mixt_table *table, int64_t index);
+MIXT_API const mixt_table_row *mixt_table_row_at(const mixt_table *table, int64_t index);
 /** What could not be paired or was left out, a sentence each. @param index from 0; NULL past the last. */
-const char *mixt_table_note(const mixt_table *table, int64_t index);
+MIXT_API const char *mixt_table_note(const mixt_table *table, int64_t index);
 
 typedef enum mixt_table_format {
     MIXT_TABLE_TEXT,     /**< for a terminal: a figure a line, models side by side */
@@ -81,9 +81,9 @@ typedef enum mixt_table_format {
     MIXT_TABLE_LATEX,    /**< a tabular without packages */
 } mixt_table_format;
 /** @param text set to the table in UTF-8; it belongs to the table, until the next call. */
-mixt_status mixt_table_print(mixt_table *table, mixt_table_format format, const char **text);
+MIXT_API mixt_status mixt_table_print(mixt_table *table, mixt_table_format format, const char **text);
 /** Writes it to a file, whole or not at all. @param overwrite replace a file that exists; else it is an error. */
-mixt_status mixt_table_write(mixt_table *table, mixt_table_format format, const char *path, bool overwrite);
+MIXT_API mixt_status mixt_table_write(mixt_table *table, mixt_table_format format, const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

@@ -35,11 +35,11 @@ typedef struct mixt_tokenizer_info {
  *   tokenizer.json; NULL or "" for bytes.
  * @param tokenizer set to the open one, or to NULL on failure; close it with mixt_tokenizer_close.
  */
-mixt_status mixt_tokenizer_open(const char *kind, const char *folder, mixt_tokenizer **tokenizer);
+MIXT_API mixt_status mixt_tokenizer_open(const char *kind, const char *folder, mixt_tokenizer **tokenizer);
 /** NULL is allowed. */
-void mixt_tokenizer_close(mixt_tokenizer *tokenizer);
+MIXT_API void mixt_tokenizer_close(mixt_tokenizer *tokenizer);
 /** Its kind is valid for the life of the program. */
-mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *tokenizer);
+MIXT_API mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *tokenizer);
 
 /**
  * The tokens of a text, by all threads of the library.
@@ -47,16 +47,17 @@ mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *tokenizer);
  * @param tokens set to `count` tokens, to be freed with mixt_tokens_free; NULL where there are none, and on
  *   failure.
  */
-mixt_status mixt_tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size, int32_t **tokens,
-                                  int64_t *count);
+MIXT_API mixt_status mixt_tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size,
+                                           int32_t **tokens, int64_t *count);
 /** The same of a file, gunzipped where it is gzip. */
-mixt_status mixt_tokenizer_encode_file(const mixt_tokenizer *tokenizer, const char *path, int32_t **tokens,
-                                       int64_t *count);
+MIXT_API mixt_status mixt_tokenizer_encode_file(const mixt_tokenizer *tokenizer, const char *path, int32_t **tokens,
+                                                int64_t *count);
 /** NULL is allowed. */
-void mixt_tokens_free(int32_t *tokens);
+MIXT_API void mixt_tokens_free(int32_t *tokens);
 
 /** The bytes of one token as the vocabulary has them ("##ing"), any bytes; valid while the tokenizer is open. */
-mixt_status mixt_tokenizer_piece(const mixt_tokenizer *tokenizer, int32_t token, const char **bytes, int64_t *size);
+MIXT_API mixt_status mixt_tokenizer_piece(const mixt_tokenizer *tokenizer, int32_t token, const char **bytes,
+                                          int64_t *size);
 
 /* ---- tokens to text, as they come ---- */
 
@@ -69,20 +70,20 @@ typedef struct mixt_decoder mixt_decoder;
  * @param inside the text has begun already (with a prompt, say): where words are set apart by blanks, the first token
  *   gets one too.
  */
-mixt_status mixt_decoder_new(const mixt_tokenizer *tokenizer, bool inside, mixt_decoder **decoder);
+MIXT_API mixt_status mixt_decoder_new(const mixt_tokenizer *tokenizer, bool inside, mixt_decoder **decoder);
 /** NULL is allowed. */
-void mixt_decoder_free(mixt_decoder *decoder);
+MIXT_API void mixt_decoder_free(mixt_decoder *decoder);
 /**
  * Takes the next tokens.
  * @param text set to the characters that are whole now, `size` bytes and a zero behind them; valid until the next call.
  */
-mixt_status mixt_decoder_put(mixt_decoder *decoder, const int32_t *tokens, int64_t count, const char **text,
-                             int64_t *size);
+MIXT_API mixt_status mixt_decoder_put(mixt_decoder *decoder, const int32_t *tokens, int64_t count, const char **text,
+                                      int64_t *size);
 /** Takes bytes that are text already, such as a prompt. */
-mixt_status mixt_decoder_put_bytes(mixt_decoder *decoder, const void *bytes, int64_t count, const char **text,
-                                   int64_t *size);
+MIXT_API mixt_status mixt_decoder_put_bytes(mixt_decoder *decoder, const void *bytes, int64_t count, const char **text,
+                                            int64_t *size);
 /** What is left when no more tokens come: half a character becomes U+FFFD. Another text may follow. */
-mixt_status mixt_decoder_end(mixt_decoder *decoder, const char **text, int64_t *size);
+MIXT_API mixt_status mixt_decoder_end(mixt_decoder *decoder, const char **text, int64_t *size);
 
 /* ---- token files ---- */
 
@@ -110,8 +111,8 @@ typedef void (*mixt_tokenize_progress)(void *user, const char *what, int64_t don
  * @param progress told of "learning a vocabulary", merges done and in all; NULL: nobody is told.
  * @param made set to the number of tokens; may be NULL.
  */
-mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_t size, const char *folder,
-                                 bool overwrite, mixt_tokenize_progress progress, void *user, int64_t *made);
+MIXT_API mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_t size, const char *folder,
+                                          bool overwrite, mixt_tokenize_progress progress, void *user, int64_t *made);
 
 /**
  * Tokenises a text into a token file, which is put in its place whole or not at all.
@@ -121,30 +122,31 @@ mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_
  * @param progress NULL: nobody is told.
  * @param made what was written; may be NULL.
  */
-mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *text, const char *path, bool overwrite,
-                                 mixt_tokenize_progress progress, void *user, mixt_token_file_info *made);
+MIXT_API mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *text, const char *path,
+                                          bool overwrite, mixt_tokenize_progress progress, void *user,
+                                          mixt_token_file_info *made);
 
 /**
  * Opens a token file and checks every token.
  * @param tokenizer that made it: a file of another one is refused. Raw files, which do not say what they hold, need
  *   it; NULL: only files with a header.
  */
-mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokenizer, mixt_token_file **file);
+MIXT_API mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokenizer, mixt_token_file **file);
 /** NULL is allowed. */
-void mixt_token_file_close(mixt_token_file *file);
-mixt_token_file_info mixt_token_file_describe(const mixt_token_file *file);
+MIXT_API void mixt_token_file_close(mixt_token_file *file);
+MIXT_API mixt_token_file_info mixt_token_file_describe(const mixt_token_file *file);
 /**
  * Reads tokens first, first + 1, …
  * @param tokens room for `count`.
  * @return MIXT_ERROR_ARGUMENT when there are not that many.
  */
-mixt_status mixt_token_file_read(const mixt_token_file *file, int64_t first, int64_t count, int32_t *tokens);
+MIXT_API mixt_status mixt_token_file_read(const mixt_token_file *file, int64_t first, int64_t count, int32_t *tokens);
 /** Writes the text of the whole file to a stream. Exact for bytes and gpt2; WordPiece puts single blanks between words.
  */
-mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, FILE *stream);
+MIXT_API mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, FILE *stream);
 /** The same into a file, which is put in its place whole or not at all; never the token file itself. */
-mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_tokenizer *tokenizer, const char *path,
-                                       bool overwrite);
+MIXT_API mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_tokenizer *tokenizer,
+                                                const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ typedef struct mixt_context_options {
 
 /** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
  *  Options may be NULL, here as in every function that takes some: all defaults. */
-mixt_context *mixt_open_with(const mixt_context_options *options);
+MIXT_API mixt_context *mixt_open_with(const mixt_context_options *options);
 #ifndef __cplusplus
 /** mixt_open(.device = "cpu", .threads = 4): what is not named has its default. */
 #define mixt_open(...)                                                                                                 \
@@ -36,13 +36,13 @@ mixt_context *mixt_open_with(const mixt_context_options *options);
 #endif
 /** Frees the context and everything made from it. NULL is allowed. Whoever uses one of these objects later, or closes
  *  the context again, is told so by MIXT_ERROR_STATE (or by mixt_error_text, where a function returns none). */
-void mixt_close(mixt_context *context);
+MIXT_API void mixt_close(mixt_context *context);
 /** The first failure of anything made from this context; "" when all went well. Left out: reading a data set yourself
  *  (mixt_data_batch, _read, _next), which several threads may do at once; mixt_error_text tells each its own. */
-const char *mixt_error(const mixt_context *context);
+MIXT_API const char *mixt_error(const mixt_context *context);
 
 /** A data set that the context closes; NULL on failure. See mixt_data_open_with for spec and options. */
-mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options);
+MIXT_API mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options);
 #ifndef __cplusplus
 /** mixt_data_new(context, "idx:mnist", .split = "test", .seed = 1): what is not named has its default. */
 #define mixt_data_new(context, ...)                                                                                    \
@@ -55,8 +55,8 @@ typedef struct mixt_model_options {
     void *user;            /**< mixt_builder_user gives it to the model function */
     float label_smoothing; /**< cross-entropy: share of the target spread over all classes; default 0 */
 } mixt_model_options;
-mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
-                                const mixt_model_options *options);
+MIXT_API mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
+                                         const mixt_model_options *options);
 #ifndef __cplusplus
 /** mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f) */
 #define mixt_model_new(context, fn, ...)                                                                               \
@@ -127,8 +127,8 @@ typedef struct mixt_trainer_options {
         *faults; /**< for tests: "kind@update:layer, …", what is to go wrong (docs/diagnosis.md); default: none */
 } mixt_trainer_options;
 /** Every default: what NULL for options means. */
-mixt_trainer_options mixt_trainer_options_default(void);
-mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
+MIXT_API mixt_trainer_options mixt_trainer_options_default(void);
+MIXT_API mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #ifndef __cplusplus
 #define MIXT_TRAINER_DEFAULTS                                                                                          \
     .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1, .ranks = 1, .lr = 1e-3f, .momentum = 0.9f,         \
@@ -159,32 +159,33 @@ typedef struct mixt_step {
 } mixt_step;
 
 /** One update on the data's next batches. result may be NULL. */
-mixt_status mixt_trainer_step(mixt_trainer *trainer, mixt_data *data, mixt_step *result);
+MIXT_API mixt_status mixt_trainer_step(mixt_trainer *trainer, mixt_data *data, mixt_step *result);
 /** One update on a batch of your own in host memory: accumulate × batch samples, one pass's after the other. The
  * trainer must be compiled. */
-mixt_status mixt_trainer_step_on(mixt_trainer *trainer, const void *input, const void *target, mixt_step *result);
+MIXT_API mixt_status mixt_trainer_step_on(mixt_trainer *trainer, const void *input, const void *target,
+                                          mixt_step *result);
 /** Updates tried so far, those before a restored checkpoint included. */
-int64_t mixt_trainer_steps(const mixt_trainer *trainer);
+MIXT_API int64_t mixt_trainer_steps(const mixt_trainer *trainer);
 /** Whole passes over the data done so far. */
-int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
+MIXT_API int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
 
 typedef struct mixt_evaluation {
     double loss, accuracy; /**< means over all targets; accuracy NaN where the loss has none */
     int64_t count;         /**< targets */
 } mixt_evaluation;
 /** Runs the model over the whole set, once, in order. */
-mixt_status mixt_trainer_evaluate(mixt_trainer *trainer, const mixt_data *data, mixt_evaluation *result);
+MIXT_API mixt_status mixt_trainer_evaluate(mixt_trainer *trainer, const mixt_data *data, mixt_evaluation *result);
 
 /** Numbers that mixt_trainer_predict writes for a sample: logits, one a class, or predicted values. The trainer must be
  *  compiled. */
-mixt_status mixt_trainer_outputs(mixt_trainer *trainer, int64_t *outputs);
+MIXT_API mixt_status mixt_trainer_outputs(mixt_trainer *trainer, int64_t *outputs);
 /**
  * Runs the model on samples of your own, without a loss and in evaluation mode: no dropout, batch norm by its running
  * statistics. The trainer must be compiled.
  * @param input `count` samples in host memory, normalised as the training data was.
  * @param output room for count × outputs numbers.
  */
-mixt_status mixt_trainer_predict(mixt_trainer *trainer, const void *input, int64_t count, float *output);
+MIXT_API mixt_status mixt_trainer_predict(mixt_trainer *trainer, const void *input, int64_t count, float *output);
 
 /**
  * Compiles for another policy, between two steps. Weights, moments, counters and the place in the data stay as they
@@ -192,14 +193,14 @@ mixt_status mixt_trainer_predict(mixt_trainer *trainer, const void *input, int64
  * limits. A fixed scale is the new policy's; scaling that begins does so at its first scale.
  * @param policy copied.
  */
-mixt_status mixt_trainer_set_policy(mixt_trainer *trainer, const mixt_policy *policy);
+MIXT_API mixt_status mixt_trainer_set_policy(mixt_trainer *trainer, const mixt_policy *policy);
 /** The same with a policy by name ("bf16") or from a file. */
-mixt_status mixt_trainer_set_precision(mixt_trainer *trainer, const char *precision);
+MIXT_API mixt_status mixt_trainer_set_precision(mixt_trainer *trainer, const char *precision);
 /** The policy that the trainer is compiled for, or will be; valid until it is changed or the context closed. */
-const mixt_policy *mixt_trainer_policy(const mixt_trainer *trainer);
+MIXT_API const mixt_policy *mixt_trainer_policy(const mixt_trainer *trainer);
 
 /** Compiles for this data's shape now instead of at the first step. */
-mixt_status mixt_trainer_compile(mixt_trainer *trainer, const mixt_data *data);
+MIXT_API mixt_status mixt_trainer_compile(mixt_trainer *trainer, const mixt_data *data);
 
 /** The shape of one sample, without the batch dimension. */
 typedef struct mixt_sample_shape {
@@ -209,22 +210,22 @@ typedef struct mixt_sample_shape {
     int64_t targets; /**< labels or values a sample; 1 for a class */
 } mixt_sample_shape;
 /** Compiles for samples of this shape; targets are INT32 labels for cross-entropy and FP32 values for other losses. */
-mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_shape *shape);
+MIXT_API mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_shape *shape);
 
 /** Weights as a .safetensors file (FP32; "step" of its metadata is the number of updates made), and back. Before the
  *  first step, once compiled: the weights that training begins with. So has mixt_trainer_checkpoint. */
-mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
-mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
+MIXT_API mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
+MIXT_API mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 
 /** All that training goes on from, as a folder: weights, moments, running statistics, loss scale, step counts, the
  * place in the data and in the random numbers, with checksums. Written whole or not at all; an earlier checkpoint of
  * that name is replaced, anything else refused. */
-mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
+MIXT_API mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
 /** Puts a trainer, made and compiled as the one that was saved, into that state: further steps give the same bits as if
  * it had never stopped. Refused, with what differs, when model, settings, MIXT_FUSION or MIXT_CANDIDATE are not the
  * same; total_steps and eval_batch may differ. So may device, number of threads and instruction set, but then the bits
  * are others. */
-mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
+MIXT_API mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
 /** Zeros are the defaults. */
 typedef struct mixt_restore_options {
     /** The trainer's policy, loss scaling and clipping may be others than those of the one that was saved: the state is
@@ -233,7 +234,8 @@ typedef struct mixt_restore_options {
     bool allow_policy;
 } mixt_restore_options;
 /** @param options NULL: as mixt_trainer_restore. */
-mixt_status mixt_trainer_restore_with(mixt_trainer *trainer, const char *folder, const mixt_restore_options *options);
+MIXT_API mixt_status mixt_trainer_restore_with(mixt_trainer *trainer, const char *folder,
+                                               const mixt_restore_options *options);
 
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {
@@ -246,7 +248,7 @@ typedef struct mixt_memory {
     size_t allocated; /**< measured: 0 before anything is taken, the weights alone where nothing is trained yet */
 } mixt_memory;
 /** Needs a compiled trainer. */
-mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);
+MIXT_API mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);
 
 /* ---- by hand ----
  *
@@ -256,20 +258,20 @@ mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory
 
 /** Forward and backward on one batch in host memory; gradients are multiplied by `scale` and added to those that wait.
  *  The trainer must be compiled. loss may be NULL. */
-mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale,
-                                  double *loss);
+MIXT_API mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale,
+                                           double *loss);
 /** Divides the gradients by `scale`; *finite says whether all are finite, and may be NULL. */
-mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
+MIXT_API mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
 /** Multiplies gradients whose norm is above `limit` by limit / (norm + 1e-6), as PyTorch does; *norm is the norm
  *  before, and may be NULL. */
-mixt_status mixt_trainer_clip(mixt_trainer *trainer, float limit, double *norm);
+MIXT_API mixt_status mixt_trainer_clip(mixt_trainer *trainer, float limit, double *norm);
 /** One optimizer update with this learning rate (0 or above) from the gradients as they are; then none wait. */
-mixt_status mixt_trainer_apply(mixt_trainer *trainer, float lr);
+MIXT_API mixt_status mixt_trainer_apply(mixt_trainer *trainer, float lr);
 /** Forgets the gradients that wait, if any, without an update. */
-mixt_status mixt_trainer_discard(mixt_trainer *trainer);
+MIXT_API mixt_status mixt_trainer_discard(mixt_trainer *trainer);
 
 /** Number, names and shapes of parameters; valid once compiled. */
-int64_t mixt_trainer_param_count(const mixt_trainer *trainer);
+MIXT_API int64_t mixt_trainer_param_count(const mixt_trainer *trainer);
 typedef struct mixt_param_info {
     const char *name;
     int rank;
@@ -277,12 +279,12 @@ typedef struct mixt_param_info {
     bool trainable;
     mixt_dtype copy; /**< format of the working copy; MIXT_DTYPE_NONE: the FP32 master itself is used */
 } mixt_param_info;
-mixt_status mixt_trainer_param(const mixt_trainer *trainer, int64_t index, mixt_param_info *info);
+MIXT_API mixt_status mixt_trainer_param(const mixt_trainer *trainer, int64_t index, mixt_param_info *info);
 /** Values of a parameter, as FP32; `values` has room for info.count. */
-mixt_status mixt_trainer_param_get(const mixt_trainer *trainer, int64_t index, float *values);
-mixt_status mixt_trainer_param_set(mixt_trainer *trainer, int64_t index, const float *values);
+MIXT_API mixt_status mixt_trainer_param_get(const mixt_trainer *trainer, int64_t index, float *values);
+MIXT_API mixt_status mixt_trainer_param_set(mixt_trainer *trainer, int64_t index, const float *values);
 /** The same of its gradient, while gradients made by hand wait. */
-mixt_status mixt_trainer_grad_get(const mixt_trainer *trainer, int64_t index, float *values);
+MIXT_API mixt_status mixt_trainer_grad_get(const mixt_trainer *trainer, int64_t index, float *values);
 
 #ifdef __cplusplus
 }

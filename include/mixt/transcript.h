@@ -27,8 +27,8 @@ extern "C" {
  * @param count set to how many there are.
  * @return MIXT_ERROR_DATA where an output is not finite.
  */
-mixt_status mixt_transcript_decode(const float *outputs, int64_t frames, int64_t classes, int64_t beam,
-                                   int32_t *letters, int64_t *count);
+MIXT_API mixt_status mixt_transcript_decode(const float *outputs, int64_t frames, int64_t classes, int64_t beam,
+                                            int32_t *letters, int64_t *count);
 
 /**
  * Letters as text.
@@ -36,14 +36,16 @@ mixt_status mixt_transcript_decode(const float *outputs, int64_t frames, int64_t
  * @param letters, count as decoded, or as they stand in a target; one that is not known becomes "?".
  * @param text room for `room` bytes, at least 1; cut off where they do not suffice, never inside a letter.
  */
-mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char *text, size_t room);
+MIXT_API mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char *text,
+                                          size_t room);
 
 /**
  * The fewest changes that turn one row of numbers into another: one put in, left out or replaced.
  * @param a, b rows of a_count and b_count numbers, at least 0; NULL where there are none.
  * @param distance set to it.
  */
-mixt_status mixt_edit_distance(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count, int64_t *distance);
+MIXT_API mixt_status mixt_edit_distance(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count,
+                                        int64_t *distance);
 
 /** How far transcripts are from what was said. */
 typedef struct mixt_transcript_rates {
@@ -60,8 +62,8 @@ typedef struct mixt_transcript_rates {
  * @param beam as of mixt_transcript_decode.
  * @param rates set to what was found.
  */
-mixt_status mixt_transcript_measure(mixt_trainer *trainer, const mixt_data *data, int64_t beam,
-                                    mixt_transcript_rates *rates);
+MIXT_API mixt_status mixt_transcript_measure(mixt_trainer *trainer, const mixt_data *data, int64_t beam,
+                                             mixt_transcript_rates *rates);
 
 #ifdef __cplusplus
 }

@@ -42,10 +42,11 @@ typedef struct mixt_translation {
  * @param options NULL: the defaults.
  * @param translations room for `count`; filled, to be freed with mixt_translations_free; nothing on failure.
  */
-mixt_status mixt_translate(mixt_trainer *trainer, const mixt_tokenizer *tokenizer, const char *const *sentences,
-                           int64_t count, const mixt_translate_options *options, mixt_translation *translations);
+MIXT_API mixt_status mixt_translate(mixt_trainer *trainer, const mixt_tokenizer *tokenizer,
+                                    const char *const *sentences, int64_t count, const mixt_translate_options *options,
+                                    mixt_translation *translations);
 /** Frees the texts. NULL is allowed. */
-void mixt_translations_free(mixt_translation *translations, int64_t count);
+MIXT_API void mixt_translations_free(mixt_translation *translations, int64_t count);
 
 /** BLEU of a corpus, as sacrebleu has it by default. */
 typedef struct mixt_bleu {
@@ -61,14 +62,15 @@ typedef struct mixt_bleu {
  * case, exponential smoothing.
  * @param texts, references `count` of each.
  */
-mixt_status mixt_bleu_of(const char *const *texts, const char *const *references, int64_t count, mixt_bleu *bleu);
+MIXT_API mixt_status mixt_bleu_of(const char *const *texts, const char *const *references, int64_t count,
+                                  mixt_bleu *bleu);
 
 /**
  * Translates all sentences of a set of kind parallel and compares them with its translations.
  * @param options as of mixt_translate.
  */
-mixt_status mixt_translate_score(mixt_trainer *trainer, const mixt_tokenizer *tokenizer, const mixt_data *data,
-                                 const mixt_translate_options *options, mixt_bleu *bleu);
+MIXT_API mixt_status mixt_translate_score(mixt_trainer *trainer, const mixt_tokenizer *tokenizer, const mixt_data *data,
+                                          const mixt_translate_options *options, mixt_bleu *bleu);
 
 #ifdef __cplusplus
 }

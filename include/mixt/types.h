@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mixt/version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,10 +39,10 @@ typedef enum mixt_status {
 } mixt_status;
 
 /** The kind of failure in words ("out of memory"); never NULL. */
-const char *mixt_status_text(mixt_status status);
+MIXT_API const char *mixt_status_text(mixt_status status);
 
 /** What went wrong in the newest failed call on this thread; "" when nothing has failed yet. */
-const char *mixt_error_text(void);
+MIXT_API const char *mixt_error_text(void);
 
 /** Lets the compiler check the arguments of a function like printf: which argument is the format, which comes first. */
 #ifdef __GNUC__
@@ -55,7 +57,7 @@ const char *mixt_error_text(void);
  * @param status what kind of failure it is; MIXT_OK sets the text too.
  * @param format of printf; its arguments may point into mixt_error_text(). Text past 2047 bytes is cut.
  */
-mixt_status mixt_fail(mixt_status status, const char *format, ...) MIXT_PRINTF(2, 3);
+MIXT_API mixt_status mixt_fail(mixt_status status, const char *format, ...) MIXT_PRINTF(2, 3);
 
 /** Number formats. TF32 is stored as FP32 whose low 13 mantissa bits are zero. */
 typedef enum mixt_dtype {
@@ -75,16 +77,16 @@ typedef enum mixt_dtype {
 } mixt_dtype;
 
 /** Bytes of one element; 0 for MIXT_DTYPE_NONE. */
-size_t mixt_dtype_size(mixt_dtype dtype);
+MIXT_API size_t mixt_dtype_size(mixt_dtype dtype);
 
 /** "fp32", "bf16", "fp8_e4m3", …; "none" for anything else. */
-const char *mixt_dtype_name(mixt_dtype dtype);
+MIXT_API const char *mixt_dtype_name(mixt_dtype dtype);
 
 /** The format of a name as mixt_dtype_name gives it; MIXT_DTYPE_NONE when there is none. */
-mixt_dtype mixt_dtype_parse(const char *name);
+MIXT_API mixt_dtype mixt_dtype_parse(const char *name);
 
 /** True for FP32, TF32, FP16, BF16, FP8 and FP64. */
-bool mixt_dtype_is_float(mixt_dtype dtype);
+MIXT_API bool mixt_dtype_is_float(mixt_dtype dtype);
 
 #define MIXT_MAX_RANK 6
 

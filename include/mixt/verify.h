@@ -69,12 +69,12 @@ typedef struct mixt_verify_options {
  * @param verification set to the result, or to NULL on failure; free it with mixt_verification_free.
  * @return MIXT_ERROR_STATE when `watch` ended it.
  */
-mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
-                             mixt_verification **verification);
+MIXT_API mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
+                                      mixt_verification **verification);
 #define mixt_verify(config, verification, ...)                                                                         \
     mixt_verify_with((config), &(mixt_verify_options){__VA_ARGS__}, (verification))
 /** NULL is allowed. */
-void mixt_verification_free(mixt_verification *verification);
+MIXT_API void mixt_verification_free(mixt_verification *verification);
 
 /* ---- what was found ---- */
 
@@ -85,7 +85,7 @@ typedef struct mixt_verification_info {
     int64_t seeds, first_seed;
 } mixt_verification_info;
 /** Strings belong to the verification. Of none, or one that was freed, nothing is accepted. */
-mixt_verification_info mixt_verification_describe(const mixt_verification *verification);
+MIXT_API mixt_verification_info mixt_verification_describe(const mixt_verification *verification);
 
 /** What a value must be next to its threshold. */
 typedef enum mixt_verify_rule { MIXT_VERIFY_ABOVE, MIXT_VERIFY_BELOW, MIXT_VERIFY_AT_MOST } mixt_verify_rule;
@@ -103,7 +103,7 @@ typedef struct mixt_verify_line {
     const char *key; /**< of the configuration, which sets the threshold: "verify.speedup"; "": none does */
 } mixt_verify_line;
 /** @param index from 0 to below MIXT_VERIFY_LINES; NULL past that. */
-const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);
+MIXT_API const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);
 
 /** What it takes to get somewhere, which nothing is judged by. NaN: not known, or no seed got there. */
 typedef struct mixt_verify_figure {
@@ -115,7 +115,7 @@ typedef struct mixt_verify_figure {
     double low, high;   /**< its 95% interval */
 } mixt_verify_figure;
 /** @param index from 0 to below MIXT_VERIFY_FIGURES; NULL past that. */
-const mixt_verify_figure *mixt_verification_figure(const mixt_verification *verification, int index);
+MIXT_API const mixt_verify_figure *mixt_verification_figure(const mixt_verification *verification, int index);
 
 /** One training run. */
 typedef struct mixt_verify_run {
@@ -145,15 +145,15 @@ typedef struct mixt_verify_run {
     mixt_dtype format;      /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
 } mixt_verify_run;
 /** @param seed from 0 to below `seeds`; NULL past that. */
-const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,
-                                             mixt_verify_side side);
+MIXT_API const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,
+                                                      mixt_verify_side side);
 
 /**
  * Keeps all of it in a file of JSON: the configuration, the checklist, and every run with its figures and its memory by
  * role. mixt_table_read takes it.
  * @param overwrite replace a file that exists; else it is an error.
  */
-mixt_status mixt_verification_write(const mixt_verification *verification, const char *path, bool overwrite);
+MIXT_API mixt_status mixt_verification_write(const mixt_verification *verification, const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

@@ -32,8 +32,9 @@ typedef struct mixt_convert_report {
  * @param overwrite replaces a file that is there; else that is an error.
  * @param report may be NULL.
  */
-mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
-                              bool overwrite, mixt_convert_report *report);
+MIXT_API mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dtype dtype,
+                                       const mixt_convert_options *options, bool overwrite,
+                                       mixt_convert_report *report);
 
 /** How to export a run's weights. Zeros are the defaults. */
 typedef struct mixt_export_options {
@@ -70,7 +71,7 @@ typedef struct mixt_export_report {
  * @param options NULL: all defaults.
  * @param report may be NULL.
  */
-mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report);
+MIXT_API mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report);
 
 #ifdef __cplusplus
 }

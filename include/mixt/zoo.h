@@ -33,9 +33,9 @@ typedef struct mixt_zoo_info {
 } mixt_zoo_info;
 
 /** The models in the order of the table: false past the last. */
-bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
+MIXT_API bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
 /** The model of a name; MIXT_ERROR_CONFIG with the names that there are, and a guess which was meant. */
-mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
+MIXT_API mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
 
 enum { MIXT_ZOO_SIZES_MAX = 16 };
 
@@ -45,7 +45,7 @@ typedef struct mixt_zoo_size {
     char fallback[64]; /**< its default: "384", "512, 512", "none"; "": it follows the data or another size */
 } mixt_zoo_size;
 /** The sizes that may be chosen for a model. Returns how many were written; 0 for a name that there is not. */
-int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
+MIXT_API int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 
 /** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
@@ -81,8 +81,8 @@ typedef struct mixt_zoo_options {
  * @param data only looked at.
  * @param options NULL: all defaults.
  */
-mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
-                                const mixt_zoo_options *options);
+MIXT_API mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
+                                         const mixt_zoo_options *options);
 #ifndef __cplusplus
 /** mixt_zoo_model(context, "mlp", data, .dropout = 0.1f): what is not named has its default. */
 #define mixt_zoo_model(context, name, ...)                                                                             \

@@ -10,6 +10,7 @@
 
 mixt_status mixt__c_locale_enter(mixt__c_locale *locale)
 {
+    locale->before = (locale_t)0;
     locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale->c)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the C locale");

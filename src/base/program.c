@@ -16,6 +16,11 @@ const char *mixt_version(void)
     return MIXT_VERSION;
 }
 
+int mixt_version_number(void)
+{
+    return MIXT_VERSION_NUMBER;
+}
+
 int mixt_env_count(void)
 {
     return MIXT_ENV_COUNT;

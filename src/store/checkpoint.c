@@ -124,7 +124,7 @@ static mixt_status check_file(const char *folder, const char *name, const json_t
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     mixt__file_map map;
-    int64_t bytes;
+    int64_t bytes = 0;
     if (!*name || strchr(name, '/') || strlen(name) > 200)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: names the file '%.60s'", folder, MIXT_CHECKPOINT_MANIFEST, name);
     snprintf(path, sizeof path, "%s/%.200s", folder, name);
@@ -153,7 +153,7 @@ static mixt_status check_files(const char *folder, json_t *files)
 static mixt_status check_header(const char *path, const json_t *record)
 {
     mixt__file_map map;
-    int64_t bytes;
+    int64_t bytes = 0;
     MIXT_TRY(mixt__json_get_int(record, "bytes", 0, INT64_MAX, &bytes));
     MIXT_TRY(mixt__file_map_open(path, &map));
     mixt_status status = MIXT_OK;

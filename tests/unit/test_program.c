@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,11 @@ static void test_fail(void **state)
 static void test_version(void **state)
 {
     (void)state;
+    char text[32];
     assert_string_equal(mixt_version(), MIXT_VERSION);
+    assert_int_equal(mixt_version_number(), MIXT_VERSION_NUMBER);
+    snprintf(text, sizeof text, "%d.%d.%d", MIXT_VERSION_MAJOR, MIXT_VERSION_MINOR, MIXT_VERSION_PATCH);
+    assert_string_equal(mixt_version(), text);
 }
 
 static void test_env_list(void **state)
