@@ -79,7 +79,7 @@ typedef struct mixt_monitor_options {
     int64_t window;       /**< updates that "usual" is found from, 10 to 1024 */
     double loss_sigma;    /**< deviations above the usual loss that are too many; 0: not judged */
     double grad_sigma;    /**< the same of the gradient's norm */
-    double grad_norm_max; /**< norm above which an alert is raised; 0: none */
+    double grad_norm_max; /**< norm above which an alert is raised, once; 0: none */
     double grad_norm_min; /**< norm below which one is raised when it stays there; 0: none */
     double memory_warn;   /**< share of the memory that may be in use, 0 to 1; 0: not judged */
     int64_t cooldown;     /**< updates between two alerts of one cause, unless the second is worse; twice as many

@@ -11,6 +11,7 @@
 #include "steer/decision.h"
 #include "steer/inquiry.h"
 #include "store/checksum.h"
+#include "watch/monitor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -145,7 +146,8 @@ static void find_suspicion(mixt_run *run)
     mixt__steer *s = &run->steer;
     char text[160];
     for (int i = 0; i < s->alert_count && !s->suspected; i++)
-        if (s->alerts[i].severity >= MIXT_SEVERITY_WARNING && s->alerts[i].cause != MIXT_CAUSE_STALL)
+        if (s->alerts[i].severity >= MIXT_SEVERITY_WARNING && s->alerts[i].cause != MIXT_CAUSE_STALL &&
+            !mixt__alert_of_limit(&s->alerts[i]))
             suspect(s, s->alerts[i].step, s->alerts[i].cause, s->alerts[i].layer, s->alerts[i].text);
     const char *dead = s->good.open ? mixt__snapshots_dead(&s->good.ring) : NULL;
     if (dead && strcmp(dead, s->dead) && !s->suspected) {

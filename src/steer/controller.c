@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/handles.h"
+#include "watch/monitor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,7 +95,8 @@ static bool is_odd(const mixt_signals *s, const mixt_alert *alerts, int count)
 {
     bool odd = s->skipped || !isfinite(s->loss);
     for (int i = 0; i < count; i++)
-        odd = odd || (alerts[i].severity >= MIXT_SEVERITY_WARNING && about_numbers(alerts[i].cause));
+        odd = odd || (alerts[i].severity >= MIXT_SEVERITY_WARNING && about_numbers(alerts[i].cause) &&
+                      !mixt__alert_of_limit(&alerts[i]));
     return odd;
 }
 

@@ -263,8 +263,11 @@ static void blame_optimizer(const court *c)
                  (double)row->lr, (long long)row->step, mixt__trace_usual(&q->ring->trace, row->step).lr);
 }
 
+/** @param usual NaN: nothing is, and only what is not finite stands out */
 static bool stands_out(const mixt__inquiry *q, double loss, double usual)
 {
+    if (isnan(usual))
+        return !isfinite(loss);
     mixt__usual_row held = q->usual;
     mixt__trace_row row = {.loss = loss, .grad_norm = INFINITY};
     held.loss = usual;

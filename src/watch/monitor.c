@@ -39,6 +39,7 @@ struct mixt_monitor {
     uint32_t raised;                 // the same: losses that are half as far off as outliers
     int64_t updates;                 // heard of
     int64_t low, slow;               // updates in a row with a small norm, that took long
+    bool above;                      // a norm above the limit was told
     mixt__layer_memory layers;
     struct {
         int64_t step; // of the last alert; -1: none yet
@@ -279,6 +280,27 @@ static void check_loss(watching *w)
         check_level(w, s->loss);
 }
 
+/** Once in a run, and silencing nothing: how large norms are depends on the scale of targets and on the number of
+ *  weights, so being above a fixed limit says little, and saying it again nothing. */
+static void tell_limit(watching *w, double norm)
+{
+    mixt_monitor *m = w->monitor;
+    if (m->above || w->count == MIXT_ALERTS_MAX)
+        return;
+    m->above = true;
+    mixt_alert *a = &w->alerts[w->count++];
+    *a = (mixt_alert){.step = w->signals->step, .cause = MIXT_CAUSE_GRADIENT_ANOMALY, .value = norm};
+    a->severity = MIXT_SEVERITY_WARNING;
+    a->usual = a->deviations = NAN;
+    a->limit = m->options.grad_norm_max;
+    SAY(a, "gradient norm %.4g is above watch.grad_norm_max %g (told once)", norm, a->limit);
+}
+
+bool mixt__alert_of_limit(const mixt_alert *a)
+{
+    return a->cause == MIXT_CAUSE_GRADIENT_ANOMALY && isnan(a->usual) && isfinite(a->limit);
+}
+
 static void check_gradient(watching *w)
 {
     mixt_monitor *m = w->monitor;
@@ -289,16 +311,12 @@ static void check_gradient(watching *w)
         return; // an overflow, which has a check of its own
     standing now = stand(&m->norm, norm);
     m->low = norm < o->grad_norm_min ? m->low + 1 : 0;
-    if (o->grad_norm_max > 0 && norm > o->grad_norm_max) {
-        a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
-        if (a) {
-            a->limit = o->grad_norm_max;
-            SAY(a, "gradient norm %.4g is above watch.grad_norm_max %g", norm, a->limit);
-        }
-    } else if (now.known && o->grad_sigma > 0 && now.deviations > o->grad_sigma && now.ratio > NORM_RISE) {
+    if (now.known && o->grad_sigma > 0 && now.deviations > o->grad_sigma && now.ratio > NORM_RISE) {
         a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
         if (a)
             unusual(a, &now, "gradient norm");
+    } else if (o->grad_norm_max > 0 && norm > o->grad_norm_max) {
+        tell_limit(w, norm);
     } else if (m->low >= m->norm.window / 4) {
         a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
         if (a) {
@@ -422,12 +440,13 @@ json_t *mixt__monitor_pack(const mixt_monitor *m)
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
         json_array_append_new(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
                                               (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:o, s:o, s:o}", "loss", pack_detector(&m->loss), "norm",
-        pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts", (json_int_t)m->outliers,
-        (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low, (json_int_t)m->slow, "raised",
-        (json_int_t)m->raised, "lowest", isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
-        isnan(m->beginning) ? json_null() : json_real(m->beginning), "layers", mixt__layer_memory_pack(&m->layers));
+    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:b, s:o, s:o, s:o}", "loss", pack_detector(&m->loss),
+                     "norm", pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
+                     (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,
+                     (json_int_t)m->slow, "raised", (json_int_t)m->raised, "above", m->above, "lowest",
+                     isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
+                     isnan(m->beginning) ? json_null() : json_real(m->beginning), "layers",
+                     mixt__layer_memory_pack(&m->layers));
 }
 
 static void unpack_detector(mixt__detector *d, const json_t *values)
@@ -449,6 +468,7 @@ void mixt__monitor_unpack(mixt_monitor *m, const json_t *object)
     const json_t *beginning = json_object_get(object, "beginning");
     m->beginning = json_is_number(beginning) ? json_number_value(beginning) : (double)NAN;
     m->raised = (uint32_t)json_integer_value(json_object_get(object, "raised"));
+    m->above = json_is_true(json_object_get(object, "above"));
     json_t *counts = json_object_get(object, "counts"), *told = json_object_get(object, "told");
     if (counts && !json_unpack(counts, "[I,I,I,I,I]", &outliers, &skips, &updates, &low, &slow)) {
         m->outliers = (uint32_t)outliers;

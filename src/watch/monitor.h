@@ -14,4 +14,8 @@ size_t mixt__monitor_bytes(void);
 /** What does not fit is left out: a monitor that begins anew is no reason to refuse a run. */
 void mixt__monitor_unpack(mixt_monitor *monitor, const json_t *object);
 
+/** Whether an alert only says that a norm is beyond a fixed limit. It is held against nothing usual, so nobody decides
+ *  anything from it. */
+bool mixt__alert_of_limit(const mixt_alert *alert);
+
 #endif

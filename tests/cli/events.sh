@@ -30,14 +30,19 @@ strip() { sed 's/"time":[0-9.e+-]*/"time":0/' "$1"; }
 [ "$(strip half/events.jsonl)" = "$(strip whole/events.jsonl)" ] || fail "resumed: $(cat half/events.jsonl)"
 cmp -s half/model.safetensors whole/model.safetensors || fail "other weights"
 
-# rows past the checkpoint that it goes on from are taken back: alerts of a limit that every norm is above
-"$mixt" train net.yaml out=many train.steps=110 watch.grad_norm_max=1e-6 watch.cooldown=1 >/dev/null 2>err || fail "many"
-grep -q "above watch.grad_norm_max" err || fail "no line on the screen: $(cat err)"
+# rows past the checkpoint that it goes on from are taken back: alerts of a limit that every norm is below
+low="watch.grad_norm_min=1e6 watch.window=40 watch.cooldown=1"
+"$mixt" train net.yaml out=many train.steps=110 $low >/dev/null 2>err || fail "many"
+grep -q "below watch.grad_norm_min" err || fail "no line on the screen: $(cat err)"
 rm -r many/checkpoints/*110*
 "$mixt" train --resume many -q 2>err || fail "many resumed: $(cat err)"
-"$mixt" train net.yaml out=once train.steps=110 watch.grad_norm_max=1e-6 watch.cooldown=1 -q 2>err || fail "once"
+"$mixt" train net.yaml out=once train.steps=110 $low -q 2>err || fail "once"
 [ "$(strip many/events.jsonl)" = "$(strip once/events.jsonl)" ] || fail "other events after a resume"
 [ "$(wc -l <once/events.jsonl)" -gt 5 ] || fail "few events: $(cat once/events.jsonl)"
+
+# a norm above the fixed limit is told once
+"$mixt" train net.yaml out=above watch.grad_norm_max=1e-6 watch.cooldown=1 >/dev/null 2>err || fail "above"
+[ "$(grep -c "above watch.grad_norm_max" above/events.jsonl)" = 1 ] && grep -q "above watch.grad_norm_max" err || fail "above: $(cat above/events.jsonl)"
 
 # turned off
 "$mixt" train net.yaml out=off watch.monitor=false watch.grad_norm_max=1e-6 -q 2>err || fail "off"
