@@ -1,7 +1,7 @@
 /* The generic op test: every line of tests/cases/<op>.txt × candidate × format × variant, against the FP64 oracle.
  *
  * Usage: ops_runner OP|all [--line N] [--kernel NAME] [--without NAME] [--dtype D] [--variant V] [--seed S] [--verbose]
- *        [--memory] [--no-oracle-check] [--cases DIR] [--device cpu|cuda]
+ *        [--memory] [--one-format] [--no-oracle-check] [--cases DIR] [--device cpu|cuda]
  * A failure prints the command that repeats it alone. Gradient oracles are first checked themselves, against central
  * differences of their forward oracle.
  */
@@ -17,6 +17,8 @@ typedef struct options {
     int64_t line;
     uint64_t seed;
     bool verbose;
+    bool one_format;      // each line in one of FP32, FP16 and BF16: enough for kernels that only differ in their
+                          // instructions
     bool memory;          // only what touches other memory: integers, TF32 on the CPU, one 16-bit format are left out
     bool no_oracle_check; // another run checks them: they are the same on every device and instruction set
     const mixt__backend *backend;
@@ -225,6 +227,13 @@ static bool same_memory(const options *o, mixt_dtype dtype, int64_t line)
     return o->memory && dtype == (line % 2 ? MIXT_DTYPE_FP16 : MIXT_DTYPE_BF16);
 }
 
+/** Of formats that take turns from line to line, whether this one's turn is another line's. */
+static bool another_format(const options *o, mixt_dtype dtype, int64_t line)
+{
+    static const mixt_dtype turns[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+    return o->one_format && dtype != turns[line % 3];
+}
+
 static void run_line(const options *o, const oracle *oracle, problem *p, int64_t line, totals *t)
 {
     uint64_t dropped = 0;
@@ -234,7 +243,7 @@ static void run_line(const options *o, const oracle *oracle, problem *p, int64_t
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         if ((!o->dtype || !strcmp(o->dtype, mixt_dtype_name(dtypes[d]))) &&
             (dtypes[d] != MIXT_DTYPE_TF32 || (mixt__op_find(oracle->op)->matrix_work && !o->memory)) &&
-            !same_memory(o, dtypes[d], line))
+            !same_memory(o, dtypes[d], line) && !another_format(o, dtypes[d], line))
             run_dtype(o, oracle, p, line, dtypes[d], &dropped, t);
 }
 
@@ -294,6 +303,10 @@ static bool read_options(options *o, int argc, char **argv)
             o->memory = true;
             continue;
         }
+        if (!strcmp(name, "--one-format")) {
+            o->one_format = true;
+            continue;
+        }
         if (!strcmp(name, "--no-oracle-check")) {
             o->no_oracle_check = true;
             continue;
@@ -338,7 +351,7 @@ int main(int argc, char **argv)
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr,
                 "usage: %s OP|all [--line N] [--kernel NAME] [--without NAME] [--dtype D] [--variant V] [--seed S] "
-                "[--verbose] [--memory] [--no-oracle-check] [--cases DIR] [--device cpu|cuda]\n",
+                "[--verbose] [--memory] [--one-format] [--no-oracle-check] [--cases DIR] [--device cpu|cuda]\n",
                 argv[0]);
         return 2;
     }
