@@ -17,7 +17,7 @@ passes    base num graph ops policy
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops policy passes backend
 train     base num graph ops model policy passes backend runtime data store dist
-watch     base
+watch     base num
 steer     base num graph ops model passes backend runtime data store dist train config policy api watch
 infer     base num graph ops policy passes backend runtime model
 api       base num graph ops model passes backend runtime data store train infer config policy models

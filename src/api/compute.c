@@ -11,11 +11,11 @@ enum { INPUTS_MAX = 16 };
 
 static mixt_status check_array(const mixt_array *array, const char *what, bool indices)
 {
-    bool format = array->dtype == MIXT_DTYPE_FP32 || array->dtype == MIXT_DTYPE_FP16 ||
-                  array->dtype == MIXT_DTYPE_BF16 || (indices && array->dtype == MIXT_DTYPE_INT32);
-    if (!format)
-        return mixt__fail(MIXT_ERROR_DTYPE, "%s is %s: must be fp32, fp16 or bf16%s", what,
-                          mixt_dtype_name(array->dtype), indices ? ", or int32 for indices" : "");
+    char names[MIXT_FORMAT_NAMES];
+    if (!mixt__format_may(array->dtype, MIXT_MAY_HOLD) && !(indices && array->dtype == MIXT_DTYPE_INT32))
+        return mixt__fail(MIXT_ERROR_DTYPE, "%s is %s: must be %s%s", what, mixt_dtype_name(array->dtype),
+                          mixt__format_names(MIXT_MAY_HOLD, "or", names, sizeof names),
+                          indices ? ", or int32 for indices" : "");
     if (!array->data || array->rank < 0 || array->rank > MIXT_MAX_RANK)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs data and 0 to %d dimensions", what, MIXT_MAX_RANK);
     for (int i = 0; i < array->rank; i++)

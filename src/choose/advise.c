@@ -5,6 +5,7 @@
 #include "choose/by_layer.h"
 #include "choose/look.h"
 #include "choose/trial.h"
+#include "num/num.h"
 #include "run/fit.h"
 #include "run/run.h"
 
@@ -45,7 +46,7 @@ const char *mixt__advice_text(mixt_advice *advice, const char *format, ...)
 /** Largest relative error of one rounding: what a format is said to lose where nothing was measured. */
 static double rounding(mixt_dtype format)
 {
-    return format == MIXT_DTYPE_BF16 ? 0x1p-9 : format == MIXT_DTYPE_FP32 ? 0 : 0x1p-11; // FP16 and TF32
+    return format == MIXT_DTYPE_FP32 ? 0 : format == MIXT_DTYPE_BF16 ? 0x1p-9 : mixt__dtype_roundoff(format);
 }
 
 static mixt__contender *add(mixt_advice *a, const char *name, mixt_dtype format, mixt__rank rank)
@@ -243,7 +244,7 @@ static mixt_status complete_policy(mixt_advice *a, mixt__contender *c)
     mixt_policy_settings settings;
     mixt_policy_get_settings(c->policy, &settings);
     settings.clip = settings.clip > 0 ? settings.clip : (float)a->choice.clip;
-    if (!settings.loss_scale && c->format == MIXT_DTYPE_FP16)
+    if (!settings.loss_scale && mixt__format_of(c->format)->loss_scaling)
         settings.loss_scale = "dynamic";
     MIXT_TRY(mixt_policy_set_settings(c->policy, &settings));
     MIXT_TRY(mixt_policy_set_made_by(c->policy, "mixt advise"));
@@ -291,7 +292,7 @@ static mixt_status conclude(asking *q)
     a->choice.recompute = c->recompute;
     a->choice.split = c->split;
     a->choice.largest_batch = largest_batch(q, c);
-    a->choice.loss_scale = c->format == MIXT_DTYPE_FP16 ? "dynamic" : "none";
+    a->choice.loss_scale = mixt__format_of(c->format)->loss_scaling ? "dynamic" : "none";
     a->choice.clip = clip_of(q, c);
     MIXT_TRY(complete_policy(a, c));
     const mixt__contender *looked = q->options->run ? &a->candidates[q->own] : c;

@@ -54,9 +54,9 @@ static double rate_of(const mixt_machine *machine, const mixt__call *call, mixt_
     mixt_dtype format = units ? call->arithmetic : MIXT_DTYPE_FP32;
     mixt_work like = m->reach[format][work] > 0 ? work : MIXT_WORK_PRODUCTS; // a head's loss is mostly its product
     double rate = m->flops[format] * m->reach[format][like] * busy(machine, flops);
-    if (units && gpu && mixt_dtype_size(format) < 4 && mixt__cost_odd_dimension(call))
+    if (units && gpu && mixt__format_low(format) && mixt__cost_odd_dimension(call))
         rate *= unaligned;
-    return !gpu && !units && call->arithmetic != MIXT_DTYPE_TF32 ? rate * widened : rate;
+    return !gpu && !units && !mixt__dtype_way(call->arithmetic) ? rate * widened : rate;
 }
 
 mixt__op_cost mixt__cost_op(const mixt_machine *machine, const mixt__executable *step, int64_t node)

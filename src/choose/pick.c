@@ -20,24 +20,30 @@ static double rate(const mixt_machine *machine, mixt_dtype format)
                : 0;
 }
 
-/** BF16 before FP16, which needs loss scaling and care; TF32 last, as it saves no memory. */
-static const struct {
-    mixt_dtype format;
-    const char *why;
-} order[] = {
-    {MIXT_DTYPE_BF16, "has units for it, and it has the range of FP32"},
-    {MIXT_DTYPE_FP16, "has units for it and none for BF16; the loss is scaled"},
-    {MIXT_DTYPE_TF32, "has units for it and none for BF16 and FP16"},
-};
+/** "has units for it and none for bf16 and fp16": why format number `index` of those to train in is the one. */
+static void explain(int index, const char *title, char why[MIXT_PICK_TEXT])
+{
+    mixt_dtype format = mixt__format_lower(index);
+    int used = snprintf(why, MIXT_PICK_TEXT, "%.80s has units for it", title);
+    for (int i = 0; i < index && used < MIXT_PICK_TEXT; i++)
+        used += snprintf(why + used, (size_t)(MIXT_PICK_TEXT - used), " and %s%s", i ? "" : "none for ",
+                         mixt_dtype_name(mixt__format_lower(i)));
+    if (used < MIXT_PICK_TEXT)
+        snprintf(why + used, (size_t)(MIXT_PICK_TEXT - used), "%s",
+                 mixt__format_of(format)->loss_scaling ? "; the loss is scaled"
+                 : mixt__format_low(format)            ? ", and it has the range of fp32"
+                                                       : "");
+}
 
 static mixt_status pick(const mixt_machine *machine, mixt_dtype *format, char why[MIXT_PICK_TEXT])
 {
     *format = MIXT_DTYPE_FP32;
     snprintf(why, MIXT_PICK_TEXT, "%.80s has no units that make a lower format worth it", machine->info.title);
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (rate(machine, order[i].format) >= worth * rate(machine, MIXT_DTYPE_FP32)) {
-            *format = order[i].format;
-            snprintf(why, MIXT_PICK_TEXT, "%.80s %s", machine->info.title, order[i].why);
+    mixt_dtype lower;
+    for (int i = 0; (lower = mixt__format_lower(i)) != MIXT_DTYPE_NONE; i++)
+        if (rate(machine, lower) >= worth * rate(machine, MIXT_DTYPE_FP32)) {
+            *format = lower;
+            explain(i, machine->info.title, why);
             return MIXT_OK;
         }
     return MIXT_OK;

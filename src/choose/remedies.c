@@ -66,9 +66,11 @@ static bool gpu(const step *s)
 static mixt_dtype low_format(const step *s)
 {
     const mixt_machine *m = s->advice->machine;
-    return mixt__machine_has(m, MIXT_DTYPE_BF16)   ? MIXT_DTYPE_BF16
-           : mixt__machine_has(m, MIXT_DTYPE_FP16) ? MIXT_DTYPE_FP16
-                                                   : MIXT_DTYPE_NONE;
+    mixt_dtype dtype;
+    for (int i = 0; mixt__format_low(dtype = mixt__format_lower(i)); i++)
+        if (mixt__machine_has(m, dtype))
+            return dtype;
+    return MIXT_DTYPE_NONE;
 }
 
 /* ---- products ---- */

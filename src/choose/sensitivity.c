@@ -40,9 +40,10 @@ static mixt_status add_format(mixt_sensitivity_info *info, const char *word)
     mixt_dtype dtype = mixt_dtype_parse(word);
     if (dtype == MIXT_DTYPE_FP32)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: fp32 is what the others are compared with");
-    if (dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16 && dtype != MIXT_DTYPE_TF32)
-        return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "formats: a layer cannot be trained in '%s': policies name fp16, bf16 and tf32", word);
+    char names[MIXT_FORMAT_NAMES];
+    if (!mixt__format_may(dtype, MIXT_MAY_MULTIPLY))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: a layer cannot be trained in '%s': policies name %s", word,
+                          mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
     for (int i = 0; i < info->format_count; i++)
         if (info->formats[i] == dtype)
             return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: %s is named twice", word);
@@ -271,7 +272,7 @@ static mixt_status make_cells(mixt_sensitivity *s)
     for (int64_t i = 0; i < count; i++) {
         int format = (int)(i / MIXT_SENSITIVITY_MODES % s->info.format_count);
         bool matrix = s->layers.layers[i / MIXT_SENSITIVITY_MODES / s->info.format_count].matrix;
-        s->cells[i].exists = matrix || s->info.formats[format] != MIXT_DTYPE_TF32; // TF32 is a way to multiply
+        s->cells[i].exists = matrix || !mixt__dtype_way(s->info.formats[format]);
     }
     return MIXT_OK;
 }

@@ -41,9 +41,9 @@ static bool is_low(const mixt__graph *graph, const mixt__node *node)
     if (node->op->view)
         return false;
     for (int o = 0; o < node->out_count; o++)
-        if (graph->values[node->out[o]].dtype == MIXT_DTYPE_BF16)
+        if (mixt__format_low(graph->values[node->out[o]].dtype))
             return true;
-    return node->arithmetic == MIXT_DTYPE_BF16;
+    return mixt__format_low(node->arithmetic);
 }
 
 static int64_t top(const mixt__sense_layers *l, int64_t i)
@@ -140,7 +140,7 @@ static mixt_status describe(mixt__sense_layers *l, const mixt__graph *source, co
 /** Those whose nodes a low policy changes. */
 static mixt_status list(mixt__sense_layers *l, const mixt__graph *source, const mixt__params *params)
 {
-    mixt__policy low = mixt__policy_of(MIXT_DTYPE_BF16);
+    mixt__policy low = mixt__policy_of(mixt__format_lower(0));
     mixt__graph *typed;
     MIXT_TRY(mixt__pass_precision(source, &low, NULL, false, &typed));
     mixt_status status = MIXT_OK;

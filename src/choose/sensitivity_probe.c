@@ -119,7 +119,7 @@ static void mark_nodes(const mixt__graph *typed, mixt_dtype format, const bool *
             continue;
         look_at_inputs(typed, n, low, &cast, &given);
         char *state = &states[n->source];
-        if (matrix && format == MIXT_DTYPE_TF32)
+        if (matrix && mixt__dtype_way(format))
             *state = LOWERED | IN_FORMAT;
         else if (matrix)
             *state = (char)((cast || !given ? LOWERED : WEIGHTS | (out ? ROUNDED : 0)) | IN_FORMAT);

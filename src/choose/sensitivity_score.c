@@ -107,7 +107,7 @@ static const char *recommend(const mixt_sensitivity *s, int64_t layer, int forma
         return mixt_dtype_name(s->info.formats[format]);
     int best = -1;
     for (int f = 0; f < s->info.format_count; f++)
-        if (s->info.formats[f] != MIXT_DTYPE_TF32 && lowered_score(s, layer, f) >= SCORE_LIMIT &&
+        if (!mixt__dtype_way(s->info.formats[f]) && lowered_score(s, layer, f) >= SCORE_LIMIT &&
             (best < 0 || lowered_score(s, layer, f) > lowered_score(s, layer, best)))
             best = f;
     return best < 0 ? "fp32" : mixt_dtype_name(s->info.formats[best]);

@@ -214,9 +214,10 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
         return mixt__advice_text(a, "nothing that fits, may be lost and has units is faster");
     double times = fp32->out.seconds / chosen->out.seconds;
     double saved = 1 - (double)chosen->out.memory / (double)fp32->out.memory;
-    const char *range = chosen->format == MIXT_DTYPE_FP16   ? "; its range is small: loss scaling goes with it"
-                        : chosen->format == MIXT_DTYPE_BF16 ? "; the range of fp32: no loss scaling"
-                                                            : "";
+    const char *range = mixt__format_of(chosen->format)->loss_scaling
+                            ? "; its range is small: loss scaling goes with it"
+                        : mixt__format_low(chosen->format) ? "; the range of fp32: no loss scaling"
+                                                           : "";
     if (chosen->storage && saved >= 0.005)
         return mixt__advice_text(a, "stored in 16 bits, computed in fp32: %.0f%% less memory%s", 100 * saved, range);
     if (saved < 0.005)

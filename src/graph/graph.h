@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "mixt/graph.h"
+#include "num/format.h"
 
 typedef struct mixt__op mixt__op;
 
@@ -149,12 +150,6 @@ int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dt
 /** The gradient value of a parameter, made on first use. */
 int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param);
 mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index);
-
-/** The format in which numbers of a format lie in memory: TF32 is a way to multiply FP32 numbers. */
-static inline mixt_dtype mixt__dtype_stored(mixt_dtype dtype)
-{
-    return dtype == MIXT_DTYPE_TF32 ? MIXT_DTYPE_FP32 : dtype;
-}
 
 /** The format that holds numbers of both; NONE with another is that other. FP16 and BF16 meet in FP32. */
 static inline mixt_dtype mixt__dtype_widest(mixt_dtype a, mixt_dtype b)

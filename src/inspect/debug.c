@@ -15,15 +15,7 @@
 /** Exponent of the smallest normal number of a format. */
 static int smallest_of(mixt_dtype dtype)
 {
-    switch (dtype) {
-    case MIXT_DTYPE_FP16:
-    case MIXT_DTYPE_FP8_E5M2:
-        return -14;
-    case MIXT_DTYPE_FP8_E4M3:
-        return -6;
-    default:
-        return -126; // BF16 and TF32 reach as far as FP32
-    }
+    return mixt_dtype_is_float(dtype) ? ilogb(mixt__format_of(dtype)->min_normal) : -126;
 }
 
 void mixt__debug_fill(mixt_debug_value *v, mixt_dtype dtype, const double *numbers, const int64_t *counts)

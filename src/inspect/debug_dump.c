@@ -69,7 +69,7 @@ mixt_status mixt__debug_dump_check(const mixt_trainer *t, const mixt__graph *gra
 static mixt_status write_npy(const char *path, mixt_dtype dtype, int rank, const int64_t *dims, const float *numbers,
                              bool overwrite)
 {
-    bool half = dtype == MIXT_DTYPE_FP16;
+    bool half = mixt__format_low(dtype) && mixt__npy_descr(dtype);
     mixt__file_tensor t = {.name = "array", .dtype = half ? dtype : MIXT_DTYPE_FP32, .rank = rank, .data = numbers};
     int64_t count = 1;
     void *low = NULL;

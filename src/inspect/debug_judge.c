@@ -77,7 +77,7 @@ static const char *layer_to_raise(const mixt_debug_origin *o)
 static void advise_op(const mixt_debug *d, mixt_debug_issue *issue)
 {
     const mixt_debug_origin *o = &d->origin;
-    bool narrow = o->value.dtype == MIXT_DTYPE_FP16, scaled = o->backward && d->info.step.scale > 1;
+    bool narrow = mixt__format_narrow(o->value.dtype), scaled = o->backward && d->info.step.scale > 1;
     double fits = narrow ? scale_that_fits(d) : 0;
     if (fits >= 1)
         ADVISE(issue,
@@ -86,8 +86,9 @@ static void advise_op(const mixt_debug *d, mixt_debug_issue *issue)
                fits, layer_to_raise(o));
     else if (narrow && !d->info.full_nonfinite)
         ADVISE(issue,
-               "FP16 ends at 65504%s%s: bf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", "
+               "%s ends at %g%s%s: bf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", "
                "precision: bf16}",
+               mixt_dtype_name(o->value.dtype), mixt__dtype_max(o->value.dtype),
                scaled ? ", a smaller loss scale helps if it is a gradient that is large" : "",
                o->value.compared ? ", and FP32 holds this value" : "", layer_to_raise(o));
     else if (d->info.shadow && d->info.full_nonfinite)

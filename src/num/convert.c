@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "num/format.h"
 #include "num/kernels.h"
 #include "num/stochastic.h"
 #include "num/wide.h"
@@ -31,17 +32,6 @@ typedef struct job {
     bool stochastic;
     uint64_t key;
 } job;
-
-bool mixt__dtype_has_scale(mixt_dtype dtype)
-{
-    return dtype == MIXT_DTYPE_INT8 || dtype == MIXT_DTYPE_UINT8 || dtype == MIXT_DTYPE_FP8_E4M3 ||
-           dtype == MIXT_DTYPE_FP8_E5M2;
-}
-
-static bool can_saturate(mixt_dtype dtype)
-{
-    return dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_FP8_E4M3 || dtype == MIXT_DTYPE_FP8_E5M2;
-}
 
 /** Reading and writing this much would leave nothing else in the last cache level. */
 static size_t stream_threshold(void)
@@ -216,7 +206,7 @@ mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_
              .src_size = mixt_dtype_size(src_dtype),
              .src_scale = mixt__dtype_has_scale(src_dtype) ? scale : 1,
              .dst_scale = mixt__dtype_has_scale(dst_dtype) ? scale : 1,
-             .clamp = o->saturate && can_saturate(dst_dtype) ? (float)mixt__dtype_max(dst_dtype) : INFINITY};
+             .clamp = o->saturate && mixt__format_narrow(dst_dtype) ? (float)mixt__dtype_max(dst_dtype) : INFINITY};
     MIXT_TRY(check_arguments(&j, count, scale));
     j.widen = mixt__widen(src_dtype);
     j.narrow = mixt__narrow(dst_dtype);

@@ -336,8 +336,10 @@ mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate)
 
 mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype)
 {
-    if (dtype != MIXT_DTYPE_FP32 && dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16)
-        return mixt__builder_error(b, MIXT_ERROR_DTYPE, NULL, "cast to %s: a model's values are fp32, fp16 or bf16",
-                                   mixt_dtype_name(dtype));
+    char names[MIXT_FORMAT_NAMES];
+    if (!mixt__format_may(dtype, MIXT_MAY_HOLD))
+        return mixt__builder_error(b, MIXT_ERROR_DTYPE, NULL, "cast to %s: a model's values are %s",
+                                   mixt_dtype_name(dtype),
+                                   mixt__format_names(MIXT_MAY_HOLD, "or", names, sizeof names));
     return apply(b, (mixt__pw_instr){.code = MIXT_PW_COPY}, x, x, dtype);
 }

@@ -282,7 +282,7 @@ static mixt_status emit_kept(const keeper *k, kept *p, mixt_dtype dtype)
     const mixt__node *producer = &k->graph->nodes[v->producer];
     int64_t before = k->saved[p->value].last_forward + 1;
     p->like.backward = false;
-    if (dtype == MIXT_DTYPE_BF16) {
+    if (!mixt__format_narrow(dtype)) { // a cast loses no large number and no small one
         before = producer->op == &mixt__op_pointwise ? v->producer + 1 : before;
         return emit_program(p, before, MIXT_PW_COPY, dtype, &p->value, &p->stored[0]);
     }

@@ -315,7 +315,7 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
                 dtype = users_dtype(w, node->out[0]);
             else if (node->op->precision != MIXT_CLASS_LOW || mixt__bit(node->op->fp32_inputs, k))
                 return MIXT_DTYPE_NONE;
-            if ((dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16) || (agreed && dtype != agreed))
+            if (!mixt__format_may(dtype, MIXT_MAY_COPY) || (agreed && dtype != agreed))
                 return MIXT_DTYPE_NONE;
             agreed = dtype;
         }

@@ -344,7 +344,7 @@ static mixt_status forward_twins(work *w, int64_t i, int f)
     bool matrix = w->graph->nodes[i].op->matrix_work;
     if (!matrix)
         MIXT_TRY(follow(w, i, f));
-    if (!matrix && w->twins->formats[f] == MIXT_DTYPE_TF32) // a way to multiply
+    if (!matrix && mixt__dtype_way(w->twins->formats[f]))
         return MIXT_OK;
     MIXT_TRY(forward_twin(w, i, f));
     if (matrix)
@@ -358,7 +358,7 @@ static mixt_status backward_twins(work *w, int64_t i, int f)
     if (!n->op->matrix_work)
         MIXT_TRY(slope_twin(w, i, f));
     n = &w->graph->nodes[i];
-    if (n->op == &mixt__op_pointwise || (!n->op->matrix_work && w->twins->formats[f] == MIXT_DTYPE_TF32))
+    if (n->op == &mixt__op_pointwise || (!n->op->matrix_work && mixt__dtype_way(w->twins->formats[f])))
         return MIXT_OK;
     return backward_twin(w, i, f);
 }

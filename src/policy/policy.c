@@ -2,6 +2,7 @@
 #include "policy/policy.h"
 
 #include "base/utf8.h"
+#include "num/format.h"
 #include "policy/inside.h"
 
 #include <stdlib.h>
@@ -21,12 +22,33 @@ mixt__policy mixt__policy_of(mixt_dtype dtype)
     return (mixt__policy){.forward = dtype, .backward = dtype, .origin = "default of the policy"};
 }
 
-bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
+/** Whether any format that a policy names has a property. */
+static bool any_format(const mixt__policy *policy, bool (*has)(mixt_dtype dtype))
 {
-    bool uses = policy->forward == dtype || policy->backward == dtype;
+    bool any = has(policy->forward) || has(policy->backward);
     for (int64_t i = 0; i < policy->rule_count; i++)
-        uses |= policy->rules[i].forward == dtype || policy->rules[i].backward == dtype;
-    return uses;
+        any = any || has(policy->rules[i].forward) || has(policy->rules[i].backward);
+    return any;
+}
+
+static bool needs_scaling(mixt_dtype dtype)
+{
+    return mixt__format_of(dtype)->loss_scaling;
+}
+
+static bool is_lower(mixt_dtype dtype)
+{
+    return mixt__format_of(dtype)->preference > 0;
+}
+
+bool mixt__policy_needs_scaling(const mixt__policy *policy)
+{
+    return any_format(policy, needs_scaling);
+}
+
+bool mixt__policy_lowers(const mixt__policy *policy)
+{
+    return any_format(policy, is_lower);
 }
 
 mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule *rule)
@@ -64,7 +86,7 @@ char *mixt__policy_line(const mixt__policy *policy)
 
 static bool has_format(mixt_dtype dtype)
 {
-    return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_TF32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16;
+    return mixt__format_may(dtype, MIXT_MAY_MULTIPLY);
 }
 
 mixt_dtype mixt__policy_dtype(const char *name)
@@ -75,8 +97,7 @@ mixt_dtype mixt__policy_dtype(const char *name)
 
 static bool can_keep(mixt_dtype dtype)
 {
-    return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16 ||
-           dtype == MIXT_DTYPE_FP8_E4M3;
+    return mixt__format_may(dtype, MIXT_MAY_KEEP);
 }
 
 mixt_dtype mixt__policy_keep_dtype(const char *name)
@@ -87,18 +108,21 @@ mixt_dtype mixt__policy_keep_dtype(const char *name)
 
 static mixt_status check_keep(mixt_dtype keep)
 {
+    char names[MIXT_FORMAT_NAMES];
     if (keep == MIXT_DTYPE_NONE || can_keep(keep))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "activations are kept in fp32, fp16, bf16 or fp8_e4m3, not %s",
-                      mixt_dtype_name(keep));
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "activations are kept in %s, not %s",
+                      mixt__format_names(MIXT_MAY_KEEP, "or", names, sizeof names), mixt_dtype_name(keep));
 }
 
 static mixt_status check_formats(mixt_dtype forward, mixt_dtype *backward)
 {
+    char names[MIXT_FORMAT_NAMES];
     *backward = *backward == MIXT_DTYPE_NONE ? forward : *backward;
     if (has_format(forward) && has_format(*backward))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "a policy's format is fp32, tf32, fp16 or bf16, not %s",
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "a policy's format is %s, not %s",
+                      mixt__format_names(MIXT_MAY_MULTIPLY, "or", names, sizeof names),
                       mixt_dtype_name(has_format(forward) ? *backward : forward));
 }
 
@@ -337,8 +361,10 @@ mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
     *policy = NULL;
     MIXT_TRY(mixt__need(name));
     mixt_dtype dtype = mixt__policy_dtype(name);
+    char names[MIXT_FORMAT_NAMES];
     if (dtype == MIXT_DTYPE_NONE)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "no policy is called '%.80s': fp32, tf32, fp16 and bf16 are", name);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "no policy is called '%.80s': %s are", name,
+                          mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
     return mixt_policy_new(dtype, dtype, policy);
 }
 

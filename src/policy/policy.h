@@ -9,7 +9,7 @@
 #include "base/handles.h"
 #include "mixt/policy.h"
 
-/** The last rule whose patterns match decides. NULL patterns match everything. Formats are FP32, TF32, FP16 or BF16. */
+/** The last rule whose patterns match decides. NULL patterns match everything. Formats are those to multiply in. */
 typedef struct mixt__policy_rule {
     const char *layer;            // glob over the dotted layer path: "h.*.attn*"
     const char *op;               // glob over the op's name
@@ -59,8 +59,10 @@ mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given,
 mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule *rule);
 /** One format for everything. */
 mixt__policy mixt__policy_of(mixt_dtype dtype);
-/** True when the policy may put anything into this format. */
-bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);
+/** Whether anything has a format whose gradients need the loss scaled. */
+bool mixt__policy_needs_scaling(const mixt__policy *policy);
+/** Whether anything has a format below FP32. */
+bool mixt__policy_lowers(const mixt__policy *policy);
 /** Refuses a policy with phases where there is no run to go through them. */
 mixt_status mixt__policy_need_one(const mixt_policy *policy);
 /** The phase that update number `update`, from 1, is made in: ends are counted in updates. 0 without phases. */

@@ -2,6 +2,7 @@
 #include "policy/inside.h"
 
 #include "base/words.h"
+#include "num/format.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,16 +21,20 @@ static mixt_status out_of_memory(const reader *r)
 
 static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
 {
+    char names[MIXT_FORMAT_NAMES];
     *dtype = mixt__policy_dtype(mixt__yaml_text(node));
-    return *dtype == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, node, "a precision must be fp32, tf32, fp16 or bf16")
-                                     : MIXT_OK;
+    return *dtype != MIXT_DTYPE_NONE ? MIXT_OK
+                                     : mixt__yaml_bad(&r->yaml, node, "a precision must be %s",
+                                                      mixt__format_names(MIXT_MAY_MULTIPLY, "or", names, sizeof names));
 }
 
 static mixt_status read_keep_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
 {
+    char names[MIXT_FORMAT_NAMES];
     *dtype = mixt__policy_keep_dtype(mixt__yaml_text(node));
-    return *dtype == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, node, "keep must be fp32, fp16, bf16 or fp8_e4m3")
-                                     : MIXT_OK;
+    return *dtype != MIXT_DTYPE_NONE ? MIXT_OK
+                                     : mixt__yaml_bad(&r->yaml, node, "keep must be %s",
+                                                      mixt__format_names(MIXT_MAY_KEEP, "or", names, sizeof names));
 }
 
 /** A text for people or a pattern, in the policy's arena. */

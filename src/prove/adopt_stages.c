@@ -4,6 +4,7 @@
 #include "prove/adopt.h"
 
 #include "base/status.h"
+#include "num/format.h"
 #include "mixt/compare.h"
 #include "mixt/machine.h"
 #include "mixt/verify.h"
@@ -210,7 +211,6 @@ static mixt_status baseline(mixt_adoption *a, mixt__adopt_end *end)
 /** Formats lower than FP32 that the device of the configuration has something for. */
 static int find_formats(const mixt_adoption *a, mixt_format_info found[MIXT_FORMATS_MAX])
 {
-    static const char *const lower = " bf16 fp16 tf32 ";
     mixt_format_info all[MIXT_FORMATS_MAX];
     mixt_gpu_info gpu;
     const char *device = mixt_config_string(a->config, "device");
@@ -222,9 +222,7 @@ static int find_formats(const mixt_adoption *a, mixt_format_info found[MIXT_FORM
     else if (mixt_gpu_describe(0, &gpu) == MIXT_OK)
         count = mixt_gpu_formats(&gpu, all);
     for (int i = 0; i < count; i++) {
-        char word[16];
-        snprintf(word, sizeof word, " %s ", all[i].name);
-        if (all[i].support != MIXT_SUPPORT_EMULATED && strstr(lower, word))
+        if (all[i].support != MIXT_SUPPORT_EMULATED && mixt__format_of(all[i].dtype)->preference)
             found[kept++] = all[i];
     }
     return kept;

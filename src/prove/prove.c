@@ -101,15 +101,17 @@ mixt_status mixt__prove_same_data(const char *a, const char *b)
 
 const char *mixt__prove_precision(const char *precision, char *name, size_t size)
 {
-    static const char *const formats[] = {"fp32", "tf32", "fp16", "bf16"};
     const char *slash = strrchr(precision, '/'), *stem = slash ? slash + 1 : precision, *dot = strrchr(stem, '.');
     bool yaml = dot && dot > stem && !strcmp(dot, ".yaml");
     mixt_policy *policy = NULL, *plain = NULL;
     snprintf(name, size, "%.*s", (int)(yaml ? dot - stem : (ptrdiff_t)strlen(stem)), stem);
     bool read = yaml && mixt_policy_load(precision, &policy) == MIXT_OK;
-    for (size_t i = 0; read && i < sizeof formats / sizeof formats[0]; i++) {
-        if (mixt_policy_named(formats[i], &plain) == MIXT_OK && mixt_policy_equal(policy, plain))
-            snprintf(name, size, "%s", formats[i]);
+    for (int i = 0; read && i < MIXT_DTYPE_COUNT; i++) {
+        const char *format = mixt_dtype_name((mixt_dtype)i);
+        if (!mixt__format_may((mixt_dtype)i, MIXT_MAY_MULTIPLY))
+            continue;
+        if (mixt_policy_named(format, &plain) == MIXT_OK && mixt_policy_equal(policy, plain))
+            snprintf(name, size, "%s", format);
         mixt_policy_free(plain);
     }
     mixt_policy_free(policy);

@@ -44,16 +44,18 @@ static void doubt_rate(mixt_run *run)
 /** Targets that no model begins near: the loss starts at about the mean of their squares. */
 static void doubt_targets(mixt_run *run)
 {
-    const double huge = 1e6, fp16_max = 65504;
+    const double huge = 1e6;
     const mixt_data_info *info = mixt_data_describe(run->experiment.train);
     mixt_dtype forward, backward;
     mixt_policy_default(mixt_trainer_policy(run->experiment.trainer), &forward, &backward);
-    bool half = forward == MIXT_DTYPE_FP16 || backward == MIXT_DTYPE_FP16;
-    if (half && info->target_largest > fp16_max)
+    mixt_dtype narrow = mixt__format_narrow(forward)    ? forward
+                        : mixt__format_narrow(backward) ? backward
+                                                        : MIXT_DTYPE_NONE;
+    if (narrow && info->target_largest > mixt__format_of(narrow)->max)
         mixt__run_note(run, true,
-                       "warning: targets reach %.3g, beyond what fp16 holds (65504): scale them to about 1, or use "
+                       "warning: targets reach %.3g, beyond what %s holds (%g): scale them to about 1, or use "
                        "precision=bf16",
-                       info->target_largest);
+                       info->target_largest, mixt_dtype_name(narrow), mixt__format_of(narrow)->max);
     else if (info->target_square > huge)
         mixt__run_note(run, true,
                        "warning: targets reach %.3g: the first loss will be about %.1g, the mean of their squares; "

@@ -364,8 +364,7 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
 
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy)
 {
-    static const mixt_dtype formats[] = {MIXT_DTYPE_NONE, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
-    mixt_dtype keep = formats[mixt__config_choice(e->config, MIXT_KEY_TRAIN_ACTIVATIONS)]; // the words in this order
+    mixt_dtype keep = mixt_dtype_parse(text(e, MIXT_KEY_TRAIN_ACTIVATIONS)); // "policy" is no format
     if (keep == MIXT_DTYPE_NONE || policy->formats.keep != MIXT_DTYPE_NONE)
         return MIXT_OK;
     MIXT_TRY(mixt_policy_set_keep(policy, keep));
@@ -411,13 +410,12 @@ static mixt_status compile(mixt__experiment *e)
 /** How the trainer shares its updates with others. */
 static mixt_status join_ranks(mixt__experiment *e)
 {
-    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
     mixt__ranks *r = &e->trainer->core.ranks;
     r->group = e->group;
     r->planned = e->planned;
     r->save_parts = true; // until it is known that ranks do not see the same files
     r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
-    r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
+    r->format = mixt_dtype_parse(text(e, MIXT_KEY_DIST_REDUCE));
     r->check = number(e, MIXT_KEY_DIST_CHECK);
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
     MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression));

@@ -99,9 +99,10 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
     report->model = entry->name;
     report->renamed = r.names != NULL;
     r.dtype = o->dtype ? o->dtype : MIXT_DTYPE_FP32;
-    if (r.dtype != MIXT_DTYPE_FP32 && r.dtype != MIXT_DTYPE_FP16 && r.dtype != MIXT_DTYPE_BF16)
-        return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as fp32, fp16 or bf16, not %s",
-                          mixt_dtype_name(r.dtype));
+    char names[MIXT_FORMAT_NAMES];
+    if (!mixt__format_may(r.dtype, MIXT_MAY_HOLD))
+        return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as %s, not %s",
+                          mixt__format_names(MIXT_MAY_HOLD, "or", names, sizeof names), mixt_dtype_name(r.dtype));
     MIXT_TRY(real_vocab(o, config, x->inputs, &r.vocab));
     MIXT_TRY(mixt__export_inputs_open(x, &r));
     report->tokens_unknown = x->unknown;

@@ -103,16 +103,7 @@ static mixt_layer_signal *entry_of(mixt__layers *l, const char *layer)
 
 static double largest_of(mixt_dtype dtype)
 {
-    switch (dtype) {
-    case MIXT_DTYPE_FP16:
-        return 65504;
-    case MIXT_DTYPE_FP8_E5M2:
-        return 57344;
-    case MIXT_DTYPE_FP8_E4M3:
-        return 448;
-    default:
-        return (double)FLT_MAX; // BF16 ends 0.4% below
-    }
+    return mixt__format_narrow(dtype) ? mixt__format_of(dtype)->max : (double)FLT_MAX; // BF16 ends 0.4% below
 }
 
 /** Numbers that FP16 rounded to 0, judged by those that it rounded to its smallest ones. Going down by a power of two

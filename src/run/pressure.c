@@ -123,7 +123,6 @@ static mixt_status ask_number(mixt_run *run, mixt__config_key key, int64_t to, s
  *  it stays. */
 static mixt_status lower(mixt_run *run, size_t budget)
 {
-    static const mixt_dtype formats[] = {MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
     mixt__trainer planner;
     counter c;
     size_t bytes = (size_t)run->pressure.view.held;
@@ -132,15 +131,15 @@ static mixt_status lower(mixt_run *run, size_t budget)
     if (run->experiment.trainer->core.settings.policy.keep != MIXT_DTYPE_NONE)
         return MIXT_OK;
     mixt_status status = open_planner(run, &planner, &c);
-    for (size_t i = 0; status == MIXT_OK && i < 2 && (double)bytes > LOW * (double)budget; i++) {
+    for (size_t size = 2; status == MIXT_OK && size && (double)bytes > LOW * (double)budget; size /= 2) {
         size_t before = bytes;
-        planner.settings.policy.keep = formats[i];
+        planner.settings.policy.keep = mixt__format_keep(size);
         planner.settings.policy.keep_origin = "auto.steer";
         status = mixt__trainer_recompile(&planner);
         if (status == MIXT_OK)
             status = measure(&c, &planner, budget, &bytes, &seconds);
         if (status == MIXT_OK && bytes < before)
-            chosen = formats[i];
+            chosen = planner.settings.policy.keep;
     }
     mixt__trainer_free(&planner);
     if (status != MIXT_OK || chosen == MIXT_DTYPE_NONE)

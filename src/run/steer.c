@@ -221,9 +221,7 @@ static mixt_finding signs(const mixt_run *run)
     const mixt__trainer *t = &run->experiment.trainer->core;
     const mixt__scaling *scaling = &t->settings.scaling;
     mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_step(run) : -1};
-    const mixt_dtype low[] = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_TF32};
-    for (size_t i = 0; i < sizeof low / sizeof low[0]; i++)
-        f.low = f.low || mixt__policy_uses(&t->settings.policy, low[i]);
+    f.low = mixt__policy_lowers(&t->settings.policy);
     snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(t->settings.policy.forward));
     if (!scaling->enabled || scaling->dynamic)
         snprintf(f.scaling, sizeof f.scaling, "%s", scaling->enabled ? "dynamic" : "none");

@@ -51,7 +51,7 @@ static double badness(const looking *l, int64_t part, int64_t index)
     for (int e = 1; e - 127 < -14; e++)
         below += counts[MIXT_STATS_EXPONENTS + e];
     double tiny = count > 0 ? (double)below / count : 0;
-    return l->value->dtype == MIXT_DTYPE_FP16 && tiny > many_tiny ? tiny : 0;
+    return mixt__format_narrow(l->value->dtype) && tiny > many_tiny ? tiny : 0;
 }
 
 static bool is_named(const mixt_diagnosis *d, const char *layer)

@@ -1,5 +1,7 @@
 /* Writing weights under another program's names and layouts, with its config.json. */
 #include "base/status.h"
+#include "num/format.h"
+#include "num/num.h"
 #include "mixt/num.h"
 #include "store/file.h"
 #include "store/weights.h"
@@ -106,12 +108,12 @@ static mixt_status prepare(exporter *x)
 /** A weight that becomes infinite is a broken model: better no file. */
 static mixt_status check_range(const exporter *x, const char *name, int64_t count)
 {
-    const float limit = 65520.0f; // from here on FP16 rounds to infinity
-    for (int64_t i = 0; x->request->dtype == MIXT_DTYPE_FP16 && i < count; i++)
+    mixt_dtype dtype = x->request->dtype;
+    const float limit = mixt__dtype_beyond(dtype); // from here on it rounds to infinity
+    for (int64_t i = 0; mixt__format_narrow(dtype) && i < count; i++)
         if (isfinite(x->moved[i]) && fabsf(x->moved[i]) >= limit)
-            return mixt__fail(MIXT_ERROR_DTYPE,
-                              "tensor '%s' holds %g, beyond fp16's largest 65504: export bf16 or fp32", name,
-                              (double)x->moved[i]);
+            return mixt__fail(MIXT_ERROR_DTYPE, "tensor '%s' holds %g, beyond %s's largest %g: export bf16 or fp32",
+                              name, (double)x->moved[i], mixt_dtype_name(dtype), mixt__dtype_max(dtype));
     return MIXT_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "store/npy.h"
 
 #include "base/status.h"
+#include "num/format.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -37,10 +38,8 @@ typedef struct parser {
 
 const char *mixt__npy_descr(mixt_dtype dtype)
 {
-    if (dtype == MIXT_DTYPE_TF32)
-        dtype = MIXT_DTYPE_FP32;
     for (int i = 0; i < DESCRS; i++)
-        if (descrs[i].dtype == dtype)
+        if (descrs[i].dtype == mixt__dtype_stored(dtype))
             return descrs[i].descr;
     return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "num/format.h"
 #include "store/file.h"
 #include "store/shards.h"
 
@@ -40,10 +41,8 @@ typedef struct reader {
 
 const char *mixt__safetensors_dtype_name(mixt_dtype dtype)
 {
-    if (dtype == MIXT_DTYPE_TF32)
-        dtype = MIXT_DTYPE_FP32;
     for (int i = 0; i < DTYPE_NAMES; i++)
-        if (dtype_names[i].dtype == dtype)
+        if (dtype_names[i].dtype == mixt__dtype_stored(dtype))
             return dtype_names[i].name;
     return NULL;
 }

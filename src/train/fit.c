@@ -259,9 +259,8 @@ static int formats_of(const mixt__trainer *t, bool may_keep, mixt_dtype formats[
     formats[count++] = p->keep;
     if (!may_keep || p->keep != MIXT_DTYPE_NONE)
         return count;
-    if (mixt_dtype_size(p->forward) == sizeof(float))
-        formats[count++] = MIXT_DTYPE_BF16;
-    formats[count++] = MIXT_DTYPE_FP8_E4M3;
+    for (size_t bytes = mixt_dtype_size(p->forward) / 2; bytes; bytes /= 2)
+        formats[count++] = mixt__format_keep(bytes);
     return count;
 }
 

@@ -238,7 +238,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     MIXT_TRY(check_split(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_schedule(o, &s->schedule));
-    MIXT_TRY(parse_scaling(o, mixt__policy_uses(&policy->formats, MIXT_DTYPE_FP16), &s->scaling));
+    MIXT_TRY(parse_scaling(o, mixt__policy_needs_scaling(&policy->formats), &s->scaling));
     s->policy = policy->formats;
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip;

@@ -268,7 +268,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
     v->host = s->e.context->backend->host_memory;
     v->classes = mixt_data_describe(s->e.train)->target == MIXT_TARGET_CLASS && s->e.val;
     v->validated = s->e.val != NULL;
-    v->fp16 = v->fp16 || mixt__policy_uses(&s->e.trainer->core.settings.policy, MIXT_DTYPE_FP16);
+    v->fp16 = v->fp16 || mixt__policy_needs_scaling(&s->e.trainer->core.settings.policy);
     r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
     double end_size;
     r->difference = r->trained = r->output_size = r->rounding = r->tensor_active = NAN;

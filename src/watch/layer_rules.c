@@ -3,6 +3,7 @@
 #include "watch/layer_rules.h"
 
 #include "base/alloc.h"
+#include "num/format.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ static int count_on(uint8_t *counter, bool holds)
 /** Whether a format ends where training can reach it. */
 static bool ends_early(const mixt_tensor_signal *s)
 {
-    return s->dtype == MIXT_DTYPE_FP16 || s->dtype == MIXT_DTYPE_FP8_E4M3 || s->dtype == MIXT_DTYPE_FP8_E5M2;
+    return mixt__format_narrow(s->dtype);
 }
 
 /** The layer with the least margin, where that is too little. */

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "mixt/num.h"
+#include "num/format.h"
 #include "num/kernels.h"
 
 #if defined(__x86_64__)
@@ -314,7 +315,40 @@ static void test_dtype_table(void **state)
         assert_true(mixt__dtype_max(f->dtype) == f->max);
         assert_true(mixt__dtype_roundoff(f->dtype) == ldexp(0.5, -f->mantissa_bits));
         assert_true(mixt__dtype_min_subnormal(f->dtype) == ldexp(1, 1 - f->bias - f->mantissa_bits));
+        assert_true(mixt__format_of(f->dtype)->min_normal == ldexp(1, 1 - f->bias));
+        assert_int_equal(mixt__format_of(f->dtype)->mantissa_bits, f->mantissa_bits);
+        assert_int_equal(mixt__format_narrow(f->dtype), f->bias < 127);
     }
+}
+
+/** What the table answers fits together, whatever rows come to it. */
+static void formats_answer(void **state)
+{
+    (void)state;
+    char names[MIXT_FORMAT_NAMES];
+    for (int d = 1; d < MIXT_DTYPE_COUNT; d++) {
+        const mixt_dtype dtype = (mixt_dtype)d;
+        const mixt__format *f = mixt__format_of(dtype);
+        int bits = f->is_float ? 1 + f->exponent_bits + f->mantissa_bits : (int)(8 * f->size);
+        assert_true(bits == (int)(8 * f->size) || mixt__dtype_way(dtype));
+        assert_true(mixt_dtype_size(mixt__dtype_stored(dtype)) == f->size);
+        assert_true(!mixt__format_may(dtype, MIXT_MAY_COPY) || mixt__format_low(dtype));
+        assert_true(!mixt__format_may(dtype, MIXT_MAY_HOLD) || mixt__narrow(dtype));
+        assert_true(!f->loss_scaling || mixt__format_narrow(dtype));
+        assert_true(!f->preference || mixt__format_may(dtype, MIXT_MAY_MULTIPLY));
+    }
+    assert_int_equal(mixt__format_lower(0), MIXT_DTYPE_BF16);
+    assert_int_equal(mixt__format_lower(1), MIXT_DTYPE_FP16);
+    assert_int_equal(mixt__format_lower(2), MIXT_DTYPE_TF32);
+    assert_int_equal(mixt__format_lower(3), MIXT_DTYPE_NONE);
+    assert_int_equal(mixt__format_lower(-1), MIXT_DTYPE_NONE);
+    assert_int_equal(mixt__format_keep(2), MIXT_DTYPE_BF16);
+    assert_int_equal(mixt__format_keep(1), MIXT_DTYPE_FP8_E4M3);
+    assert_int_equal(mixt__format_keep(3), MIXT_DTYPE_NONE);
+    mixt__format_names(MIXT_MAY_KEEP, "or", names, sizeof names);
+    assert_string_equal(names, "fp32, fp16, bf16 or fp8_e4m3");
+    assert_string_equal(mixt__format_names(MIXT_MAY_COPY, "and", names, sizeof names), "fp16 and bf16");
+    assert_string_equal(mixt__format_names(0, "and", names, sizeof names), "");
 }
 
 static void csr_of_thread(void *argument, int64_t begin, int64_t end, int thread)
@@ -385,6 +419,7 @@ int main(void)
         cmocka_unit_test(random_numbers_begin_anywhere),
         cmocka_unit_test(limits_are_those_of_rounding),
         cmocka_unit_test(test_dtype_table),
+        cmocka_unit_test(formats_answer),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_strided_sample),
         cmocka_unit_test(test_single_value_functions),

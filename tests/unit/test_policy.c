@@ -78,7 +78,7 @@ static void keep_is_part_of_a_policy(void **unused)
     ok(mixt_policy_copy(plain, &copy));
     ok(mixt_policy_set_keep(copy, MIXT_DTYPE_FP32)); // as it is, in words
     assert_true(mixt_policy_equal(plain, copy));
-    assert_false(mixt__policy_uses(&policy->formats, MIXT_DTYPE_FP16)); // loss scaling is not about what is kept
+    assert_false(mixt__policy_needs_scaling(&policy->formats)); // loss scaling is not about what is kept
     mixt_policy_free(copy);
     mixt_policy_free(plain);
     mixt_policy_free(policy);
