@@ -3,6 +3,7 @@
 #include "choose/machine.h"
 
 #include "base/env.h"
+#include "base/files.h"
 #include "base/words.h"
 #include "policy/inside.h"
 
@@ -240,7 +241,7 @@ mixt_status mixt__machine_parse(const char *text, size_t size, const char *name,
 
 static mixt_status open_file(const char *path, mixt_machine **machine)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = mixt__file_open_stream(path);
     if (!file)
         return mixt__fail(MIXT_ERROR_FILE, "%s: %s", path, strerror(errno));
     char *text = mixt__alloc_uninit(FILE_MAX + 1);
@@ -281,7 +282,8 @@ mixt_status mixt_machine_open(const char *name, mixt_machine **machine)
     if (strchr(name, '/') || (strlen(name) > 5 && !strcmp(name + strlen(name) - 5, ".yaml")))
         return open_file(name, machine);
     snprintf(path, sizeof path, "%s/%s.yaml", folder, name);
-    FILE *own = *folder && *name ? fopen(path, "rb") : NULL; // a user's profile wins over one that is built in
+    FILE *own =
+        *folder && *name ? mixt__file_open_stream(path) : NULL; // a user's profile wins over one that is built in
     if (own) {
         fclose(own);
         return open_file(path, machine);

@@ -10,6 +10,7 @@
  */
 #include "choose/search.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "store/checksum.h"
 #include "store/file.h"
@@ -306,9 +307,9 @@ static mixt_status make_folder(mixt__search_state *state)
 {
     if (mkdir(state->folder, 0777) && errno != EEXIST)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", state->folder, strerror(errno));
-    state->lock = open(state->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    state->lock = mixt__folder_open(AT_FDCWD, state->folder);
     if (state->lock < 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", state->folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", state->folder, mixt__file_problem(errno));
     if (flock(state->lock, LOCK_EX | LOCK_NB))
         return mixt__fail(MIXT_ERROR_STATE, "%s: another search is at work there: wait for it or stop it",
                           state->folder);
@@ -349,11 +350,11 @@ static mixt_status open_folder(mixt__search_state *state, const mixt_config *con
     MIXT_TRY(sum_config(state, config));
     MIXT_TRY(make_folder(state));
     for (size_t i = 0; fresh && i < sizeof files / sizeof files[0]; i++)
-        unlink(mixt__search_state_file(state, files[i], path, sizeof path));
+        mixt__folder_remove_file(state->folder, files[i]);
     mixt__search_state_file(state, rows_file, path, sizeof path);
-    state->rows = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    state->rows = mixt__file_open_write(path, O_RDWR | O_CREAT | O_APPEND);
     if (state->rows < 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, mixt__file_problem(errno));
     MIXT_TRY(go_on(state, header, config, &found));
     return found ? MIXT_OK : begin(state, header, config);
 }

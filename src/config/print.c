@@ -1,12 +1,14 @@
 /* The resolved configuration as YAML: each key once, in table order, in a form that reads back to the same value. */
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/files.h"
 #include "base/handles.h"
 #include "base/status.h"
 #include "base/words.h"
 #include "config/value.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,13 +136,19 @@ mixt_status mixt_config_write(const mixt_config *config, const char *path)
     char *partial = mixt__arena_printf(&names, "%s.partial", path);
     if (!partial)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
-    FILE *stream = fopen(partial, "w");
+    (void)unlink(partial); // of a process that was killed, or a link, which is not followed
+    int fd = mixt__file_open_write(partial, O_WRONLY | O_CREAT | O_EXCL);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
     mixt_status status = MIXT_OK;
     if (!stream) {
         status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", partial, strerror(errno));
+        if (fd >= 0)
+            close(fd);
         goto cleanup;
     }
     status = mixt_config_print(config, stream, true);
+    if (status == MIXT_OK && fsync(fd)) // before it takes the place of one that is whole
+        status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be brought to disk: %s", strerror(errno));
     if (fclose(stream) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
     if (status == MIXT_OK && rename(partial, path))

@@ -7,6 +7,7 @@
 #include "config/config.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/handles.h"
 #include "base/status.h"
 #include "config/value.h"
@@ -241,9 +242,9 @@ static mixt_status read_stream(reader *r)
 /** The whole file as text with a NUL after it. */
 static mixt_status read_file(const char *path, char **text, size_t *size)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = mixt__file_open_stream(path);
     if (!file)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, mixt__file_problem(errno));
     mixt_status status = MIXT_OK;
     char *buffer = mixt__alloc_uninit(FILE_MAX + 2);
     if (!buffer) {

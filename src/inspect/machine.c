@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "base/cores.h"
+#include "base/files.h"
 #include "base/isa.h"
 #include "base/memory.h"
 #include "base/threads.h"
@@ -34,7 +35,7 @@ bool mixt_built_with(const char *library)
 /** The first line of a small file without its newline; false when it cannot be read. */
 static bool read_line(const char *path, char *text, int size)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = mixt__file_open_stream(path);
     if (!file)
         return false;
     bool good = fgets(text, size, file) != NULL;

@@ -1,4 +1,5 @@
 /* Line by line, up to one that is being written. */
+#include "base/files.h"
 #include "page/rows_read.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ mixt__page_damage mixt__page_rows(const char *folder, const char *file, mixt__pa
     int64_t number = 0;
     mixt__page_damage damage = {0};
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    FILE *f = fopen(path, "r");
+    FILE *f = mixt__file_open_stream(path);
     for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
         number++;
         if (line[length - 1] != '\n')

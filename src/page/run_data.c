@@ -1,6 +1,7 @@
 /* Gathering a run's files, forgivingly: a page is most wanted of runs that went wrong. */
 #include "page/run_data.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "config/config.h"
 #include "mixt/run.h"
@@ -28,7 +29,7 @@ static const char *state_of(const char *folder)
 {
     char path[4400];
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = mixt__file_open_read(path);
     bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB);
     if (fd >= 0)
         close(fd);

@@ -1,6 +1,7 @@
 /* Reading a policy: its structure is small and fixed, so the YAML document is walked as a tree of nodes. */
 #include "policy/inside.h"
 
+#include "base/files.h"
 #include "base/words.h"
 #include "num/format.h"
 
@@ -253,17 +254,17 @@ mixt_status mixt__policy_read(mixt_policy *policy, const char *text, size_t size
 /** The whole file; its text is for mixt__free. *opened says how far it came. */
 static mixt_status read_file(const char *path, char **text, size_t *size, bool *opened)
 {
-    FILE *stream = fopen(path, "rb");
+    FILE *stream = mixt__file_open_stream(path);
     *opened = stream;
     if (!stream)
-        return mixt__fail(MIXT_ERROR_FILE, "%s", strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s", mixt__file_problem(errno));
     *text = mixt__alloc_uninit(FILE_MAX + 1);
     *size = *text ? fread(*text, 1, FILE_MAX + 1, stream) : 0;
     mixt_status status = MIXT_OK;
     if (!*text)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for it");
     else if (ferror(stream))
-        status = mixt__fail(MIXT_ERROR_FILE, "%s", strerror(errno));
+        status = mixt__fail(MIXT_ERROR_FILE, "%s", mixt__file_problem(errno));
     else if (*size > FILE_MAX)
         status = mixt__fail(MIXT_ERROR_FILE, "more than 1 MiB");
     fclose(stream);

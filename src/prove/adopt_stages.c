@@ -3,6 +3,7 @@
  */
 #include "prove/adopt.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "num/format.h"
 #include "mixt/compare.h"
@@ -142,7 +143,7 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
         MIXT_TRY(status);
     status = mixt__prove_same_data(mixt__adopt_file(a, "baseline", baseline), folder);
     if (status != MIXT_OK) { // it is made again once the data is that of the baseline
-        mixt__compare_remove(folder);
+        mixt__folder_remove_all(folder);
         return status;
     }
     if (result.stopped && a->halted)

@@ -13,6 +13,7 @@
 #include "prove/adopt.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "mixt/policy.h"
 #include "prove/compare.h"
@@ -118,10 +119,10 @@ static mixt_status read_rows(mixt_adoption *a)
 {
     char path[MIXT_ADOPT_PATH], *line = NULL;
     size_t room = 0;
-    FILE *file = fopen(mixt__adopt_file(a, "history.jsonl", path), "r");
+    FILE *file = mixt__file_open_stream(mixt__adopt_file(a, "history.jsonl", path));
     if (!file)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s; nothing was begun under the name %s", path,
-                          strerror(errno), a->name);
+                          mixt__file_problem(errno), a->name);
     while (getline(&line, &room, file) > 0) {
         json_t *row = json_loads(line, 0, NULL);
         if (row)
@@ -163,7 +164,7 @@ void mixt__adopt_state_discard(mixt_adoption *a)
         return;
     mixt__rows_close(&a->rows);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        unlink(mixt__adopt_file(a, names[i], path));
+        mixt__folder_remove_file(a->folder, names[i]);
     rmdir(mixt__adopt_file(a, "versions", path));
     rmdir(a->folder);
     rmdir("runs"); // stays where there is something in it
@@ -265,10 +266,10 @@ mixt_status mixt__adopt_state_undo(mixt_adoption *a)
         return mixt__fail(MIXT_ERROR_STATE, "%s: no stage is done: nothing can be taken back", a->folder);
     bool search = mixt_adopt_stage_find(stage) == MIXT_ADOPT_TUNED;
     MIXT_TRY(add_row(a, json_pack("{s:s}", "undo", stage)));
-    mixt__compare_remove(mixt__adopt_file(a, stage, path));
+    mixt__folder_remove_all(mixt__adopt_file(a, stage, path));
     if (search) {
-        mixt__compare_remove(mixt__adopt_file(a, "tuned.yaml", path));
-        mixt__compare_remove(mixt__adopt_file(a, "tuned.yaml.search", path));
+        mixt__folder_remove_all(mixt__adopt_file(a, "tuned.yaml", path));
+        mixt__folder_remove_all(mixt__adopt_file(a, "tuned.yaml.search", path));
     }
     return MIXT_OK;
 }

@@ -80,8 +80,6 @@ mixt_status mixt__compare_state_grow(mixt_comparison *c, int64_t pairs);
 /** The directory of a run; returns `path`. */
 const char *mixt__compare_run_folder(const mixt_comparison *c, int64_t pair, mixt_compare_side side,
                                      char path[MIXT_COMPARE_PATH + 100]);
-/** Removes a folder with all that is in it; one that is not there is removed already. */
-void mixt__compare_remove(const char *folder);
 
 /* ---- runs ---- */
 

@@ -2,6 +2,7 @@
 #include "prove/compare.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/statistics.h"
 #include "base/status.h"
 #include "mixt/metrics.h"
@@ -111,7 +112,7 @@ static void count_alerts(const char *folder, mixt_compare_run *run)
     char path[MIXT_COMPARE_PATH + 200], *line = NULL;
     size_t room = 0;
     snprintf(path, sizeof path, "%s/events.jsonl", folder);
-    FILE *file = fopen(path, "r");
+    FILE *file = mixt__file_open_stream(path);
     while (file && getline(&line, &room, file) > 0) {
         json_t *row = json_loads(line, 0, NULL);
         const char *cause = json_string_value(json_object_get(row, "cause"));

@@ -13,11 +13,11 @@
 
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "prove/prove.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -56,17 +56,6 @@ const char *mixt__compare_run_folder(const mixt_comparison *c, int64_t pair, mix
 {
     snprintf(path, MIXT_COMPARE_PATH + 100, "%s/pair-%04lld-%s", c->folder, (long long)(pair + 1), side_names[side]);
     return path;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path), 0;
-}
-
-void mixt__compare_remove(const char *folder)
-{
-    (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 mixt_status mixt__compare_state_grow(mixt_comparison *c, int64_t pairs)
@@ -188,9 +177,9 @@ static mixt_status read_rows(mixt_comparison *c, bool *found)
     char *line = NULL;
     size_t room = 0;
     mixt_status status = MIXT_OK;
-    FILE *file = fopen(c->rows.path, "r");
+    FILE *file = mixt__file_open_stream(c->rows.path);
     if (!file)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", c->rows.path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", c->rows.path, mixt__file_problem(errno));
     while (status == MIXT_OK && getline(&line, &room, file) > 0) {
         json_t *row = json_loads(line, 0, NULL); // a damaged row is passed over: its run is measured again
         const json_t *header = json_object_get(row, "compare");
@@ -238,7 +227,7 @@ void mixt__compare_state_discard(mixt_comparison *c)
         return;
     mixt__rows_close(&c->rows);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        unlink(file_in(c, names[i], path));
+        mixt__folder_remove_file(c->folder, names[i]);
     rmdir(c->folder);
     rmdir("runs"); // stays where there is something in it
 }

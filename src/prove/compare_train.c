@@ -1,6 +1,7 @@
 /* One run of an experiment: begun, or gone on with after whatever ended the process before. */
 #include "prove/compare.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "mixt/run.h"
@@ -81,7 +82,7 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     mixt_run_close(run);
     if (t->differs != MIXT_OK) {
         status = check_data(t); // for its text
-        mixt__compare_remove(folder);
+        mixt__folder_remove_all(folder);
         return status;
     }
     bool broken = status == MIXT_OK && figures.validations && !isfinite(figures.val_loss) && !figures.stopped;
@@ -134,7 +135,7 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     MIXT_TRY(mixt__compare_state_run(c, pair, side));
     MIXT_TRY(mixt__rows_flush(&c->rows)); // on disk before what it could be made from again goes
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
-    mixt__compare_remove(checkpoints); // its weights stay; two states more of each run would fill the disk
+    mixt__folder_remove_all(checkpoints); // its weights stay; two states more of each run would fill the disk
     c->longest = mixt__time_now() - started > c->longest ? mixt__time_now() - started : c->longest;
     t.event.kind = MIXT_COMPARE_RUN;
     t.event.run = run;

@@ -1,12 +1,14 @@
 /* Names, folders and runs of work that goes on where it was ended. */
 #include "prove/prove.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "mixt/policy.h"
 #include "prove/compare.h"
 #include "run/inputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +26,14 @@ mixt_status mixt__prove_check_name(const char *name, int longest)
 
 mixt_status mixt__prove_make_folder(const char *path)
 {
-    if (!mkdir(path, 0777) || errno == EEXIST)
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+    int fd = strchr(path, '/') ? mixt__folder_open(AT_FDCWD, path) : 0; // "runs" itself may lead to another disk
+    if (fd < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: %s", path, mixt__file_problem(errno));
+    if (fd > 0)
+        close(fd);
+    return MIXT_OK;
 }
 
 mixt_status mixt__prove_refuse(const char *folder, const char *what, const char *is, const char *was)
@@ -64,8 +71,11 @@ static json_t *data_of(const char *folder)
 {
     char path[MIXT_COMPARE_PATH + 200];
     snprintf(path, sizeof path, "%s/" MIXT_INPUTS_FILE, folder);
-    json_t *all = json_load_file(path, 0, NULL), *data = json_object_get(all, "trained_on");
+    FILE *file = mixt__file_open_stream(path);
+    json_t *all = file ? json_loadf(file, 0, NULL) : NULL, *data = json_object_get(all, "trained_on");
     const char *kind = json_string_value(json_object_get(json_object_get(all, "data"), "kind"));
+    if (file)
+        fclose(file);
     bool drawn = !kind || !strcmp(kind, "digits") || !strcmp(kind, "random");
     data = drawn ? NULL : json_incref(data);
     json_decref(all);
@@ -134,6 +144,6 @@ mixt_status mixt__prove_open_run(const mixt_config *config, const char *folder, 
     resumed.settings = NULL;
     if (has(folder, "config.yaml") && !over)
         return mixt_run_resume_with(folder, &resumed, run);
-    mixt__compare_remove(folder);
+    mixt__folder_remove_all(folder);
     return mixt_run_open_config(config, options, run);
 }

@@ -3,6 +3,7 @@
  */
 #include "prove/table.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "mixt/run.h"
 #include "prove/compare.h"
@@ -41,7 +42,7 @@ static mixt_status add_run(mixt_table *t, mixt__table_run run)
 /** What a policy file says; NULL where it cannot be read. */
 static const char *file_text(mixt_table *t, const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = mixt__file_open_stream(path);
     char *text = file ? mixt__arena_alloc(&t->arena, POLICY_MAX_BYTES) : NULL;
     if (text)
         text[fread(text, 1, POLICY_MAX_BYTES - 1, file)] = '\0';
@@ -105,7 +106,7 @@ static mixt_table_memory run_memory(const char *folder, double total)
     size_t room = 0;
     mixt_table_memory most = unknown;
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
-    FILE *file = fopen(path, "r");
+    FILE *file = mixt__file_open_stream(path);
     while (file && getline(&line, &room, file) > 0) {
         json_t *row = strstr(line, "\"memory_by_role\"") ? json_loads(line, 0, NULL) : NULL;
         mixt_table_memory m = row ? read_memory(json_object_get(row, "memory_by_role")) : unknown;
@@ -168,7 +169,7 @@ static mixt_status read_experiment(mixt_table *t, mixt__table_run like, const ch
     unsigned char done[MIXT_COMPARE_PAIRS_MAX + 1] = {0};
     char *line = NULL;
     size_t room = 0;
-    FILE *file = fopen(rows, "r");
+    FILE *file = mixt__file_open_stream(rows);
     while (file && getline(&line, &room, file) > 0) {
         json_t *row = json_loads(line, 0, NULL);
         json_int_t pair = json_integer_value(json_object_get(row, "pair"));
@@ -228,12 +229,15 @@ static mixt_status read_verified(mixt_table *t, mixt__table_run run, const json_
 static mixt_status read_verify(mixt_table *t, mixt__table_run like)
 {
     json_error_t error;
-    json_t *all = json_load_file(like.source, 0, &error), *facts;
+    FILE *file = mixt__file_open_stream(like.source);
+    json_t *all = file ? json_loadf(file, 0, &error) : NULL, *facts;
     const char *kind = json_string_value(json_object_get(all, "kind")),
                *yaml = json_string_value(json_object_get(all, "config"));
     json_t *runs = json_object_get(all, "runs");
     size_t i;
     mixt_status status = MIXT_OK;
+    if (file)
+        fclose(file);
     if (!kind || strcmp(kind, MIXT_VERIFY_KIND) || !yaml || !json_array_size(runs))
         status = mixt__fail(MIXT_ERROR_DATA,
                             "%s: is no result of mixt verify --out FILE; a table is made from those, from run "

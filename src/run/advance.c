@@ -5,6 +5,7 @@
  */
 #include "run/advance.h"
 
+#include "base/files.h"
 #include "run/phases.h"
 #include "steer/decision.h"
 
@@ -34,7 +35,7 @@ void mixt__advance_warn(mixt_run *run, int64_t before)
     size_t room = 0;
     int64_t from = run->resume.checkpoint ? run->resume.state.steps : -1, missed = 0;
     snprintf(path, sizeof path, "%s/events.jsonl", run->resume.run);
-    FILE *file = fopen(path, "r");
+    FILE *file = mixt__file_open_stream(path);
     while (file && getline(&text, &room, file) > 0) {
         int64_t step = counts_after(text);
         missed += step > from && (step < before || !run->resume.checkpoint);

@@ -1,6 +1,7 @@
 /* Making a run directory and appending to its metrics. */
 #include "run/directory.h"
 
+#include "base/files.h"
 #include "base/status.h"
 #include "data/data.h"
 #include "mixt/run.h"
@@ -183,14 +184,13 @@ void mixt__run_dir_discard(mixt__run_dir *dir)
 {
     const char *const names[] = {"metrics.jsonl", "events.jsonl",  "layers.jsonl",
                                  "config.yaml",   "history.jsonl", MIXT_POLICY_FILE};
-    char path[1200];
     if (!dir->path[0])
         return;
     mixt__run_dir_close(dir);
     if (dir->resumed || dir->silent)
         return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        unlink(mixt__run_dir_file(dir, names[i], path));
+        mixt__folder_remove_file(dir->path, names[i]);
     mixt__run_inputs_discard(dir->path);
     rmdir(dir->path);
     dir->path[0] = '\0';

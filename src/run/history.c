@@ -1,4 +1,5 @@
 /* Appending to a run's history, and how it ends. */
+#include "base/files.h"
 #include "run/history.h"
 
 #include <errno.h>
@@ -9,15 +10,26 @@
 #include <time.h>
 #include <unistd.h>
 
-/** One write: rows of a history are whole or not there. */
-static bool append(const char *path, const char *text)
+/** Rows of a history are whole or not there. Returns 0 or what stood in the way. */
+static int append(const char *path, const char *text)
 {
-    size_t length = strlen(text);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    bool good = fd >= 0 && write(fd, text, length) == (ssize_t)length;
-    if (fd >= 0 && close(fd))
-        good = false;
-    return good;
+    size_t length = strlen(text), done = 0;
+    int problem = 0, fd = mixt__file_open_write(path, O_WRONLY | O_CREAT | O_APPEND);
+    if (fd < 0)
+        return errno;
+    off_t end = lseek(fd, 0, SEEK_END);
+    while (done < length && !problem) {
+        ssize_t got = write(fd, text + done, length - done);
+        if (got > 0)
+            done += (size_t)got;
+        else if (got == 0 || errno != EINTR)
+            problem = got ? errno : ENOSPC;
+    }
+    if (problem && end >= 0 && ftruncate(fd, end)) // else the next row would stand behind a torn one
+        problem = errno;
+    if (close(fd) && !problem)
+        problem = errno;
+    return problem;
 }
 
 void mixt__history_add(mixt_run *run, json_t *row)
@@ -37,8 +49,9 @@ void mixt__history_add(mixt_run *run, json_t *row)
     char *line = text ? realloc(text, length + 2) : NULL;
     if (line)
         memcpy(line + length, "\n", 2);
-    if (!line || !append(mixt__run_dir_file(&run->dir, "history.jsonl", path), line))
-        mixt__run_note(run, true, "%s/history.jsonl cannot be written: %s", run->dir.path, strerror(errno));
+    int problem = line ? append(mixt__run_dir_file(&run->dir, "history.jsonl", path), line) : ENOMEM;
+    if (problem)
+        mixt__run_note(run, true, "%s/history.jsonl cannot be written: %s", run->dir.path, mixt__file_problem(problem));
     free(line ? line : text);
 }
 
@@ -48,7 +61,7 @@ bool mixt__history_unfinished(const char *run, int64_t *step)
     size_t room = 0;
     bool unfinished = false;
     snprintf(path, sizeof path, "%s/history.jsonl", run);
-    FILE *f = fopen(path, "r");
+    FILE *f = mixt__file_open_stream(path);
     while (f && getline(&line, &room, f) > 0) {
         json_t *row = json_loads(line, 0, NULL);
         const char *event = json_string_value(json_object_get(row, "event"));

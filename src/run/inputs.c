@@ -2,6 +2,7 @@
 #include "run/inputs.h"
 
 #include "base/c_locale.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/gpt2_files.h"
@@ -177,14 +178,10 @@ mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
 void mixt__run_inputs_discard(const char *folder)
 {
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
-    unlink(path);
-    for (int i = 0; i < VOCABULARY_FILES * 2; i++) {
-        const char *name = vocabulary_files[i / 2][i % 2];
-        snprintf(path, sizeof path, "%s/%s/%s", folder, MIXT_VOCAB_FOLDER, name ? name : "");
-        if (name)
-            unlink(path);
-    }
+    mixt__folder_remove_file(folder, MIXT_INPUTS_FILE);
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER);
+    for (int i = 0; i < VOCABULARY_FILES * 2; i++)
+        if (vocabulary_files[i / 2][i % 2])
+            mixt__folder_remove_file(path, vocabulary_files[i / 2][i % 2]);
     rmdir(path);
 }

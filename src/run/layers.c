@@ -2,6 +2,7 @@
 #include "run/layers.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "run/memory.h"
 #include "run/run.h"
 #include "train/watch.h"
@@ -309,7 +310,7 @@ mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step)
 /** The names that the newest row of names has: a resumed run goes on under them. */
 static mixt_status find_names(mixt__layers *l, const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = mixt__file_open_stream(path);
     char *line = NULL;
     size_t room = 0;
     mixt_status status = MIXT_OK;

@@ -4,6 +4,7 @@
 #include "mixt/metrics.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/handles.h"
 
 #include <errno.h>
@@ -150,9 +151,9 @@ mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics)
     *metrics = NULL;
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(file_of(path, file, sizeof file));
-    FILE *f = fopen(file, "re");
+    FILE *f = mixt__file_open_stream(file);
     if (!f)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot read %s: %s", file, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot read %s: %s", file, mixt__file_problem(errno));
     mixt_metrics *m = mixt__alloc(sizeof *m);
     if (m)
         mixt__handle_add(&m->handle, m, "metrics", NULL);

@@ -2,6 +2,7 @@
 #include "run/steer.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "run/run.h"
 #include "steer/decision.h"
 
@@ -63,9 +64,9 @@ mixt_status mixt__steer_read(mixt_run *run)
     mixt_status status = MIXT_OK;
     if (!*path)
         return MIXT_OK;
-    FILE *file = fopen(path, "r");
+    FILE *file = mixt__file_open_stream(path);
     if (!file)
-        return mixt__fail(MIXT_ERROR_FILE, "auto.replay: %s cannot be opened: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "auto.replay: %s cannot be opened: %s", path, mixt__file_problem(errno));
     while (status == MIXT_OK && getline(&text, &size, file) > 0)
         status = take_row(&run->steer, &room, text, path, ++line);
     free(text);

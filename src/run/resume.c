@@ -2,6 +2,7 @@
 #include "run/resume.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "run/saves.h"
 #include "run/chosen.h"
@@ -11,6 +12,8 @@
 #include "run/policy.h"
 #include "store/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -482,17 +485,21 @@ static mixt_status copy_rows(mixt_run *run, mixt__rows *rows, const char *name, 
     int64_t left = keep;
     mixt__rows_close(rows);
     snprintf(path, sizeof path, "%s/%s", run->resume.run, name);
-    FILE *from = fopen(path, "rb"), *to = fopen(mixt__run_dir_file(&run->dir, name, path), "wb");
+    FILE *from = mixt__file_open_stream(path);
+    bool good = from || errno == ENOENT;
+    int fd = mixt__file_open_write(mixt__run_dir_file(&run->dir, name, path), O_WRONLY | O_CREAT | O_TRUNC);
+    FILE *to = fd < 0 ? NULL : fdopen(fd, "wb");
     size_t got;
-    bool good = to != NULL;
+    good = good && to;
     while (good && from && left > 0 &&
            (got = fread(piece, 1, left < (int64_t)sizeof piece ? (size_t)left : sizeof piece, from)) > 0) {
         good = fwrite(piece, 1, got, to) == got;
         left -= (int64_t)got;
     }
+    good = good && !(from && ferror(from)); // else rows would be gone without a word
     if (from)
         fclose(from);
-    if (to && fclose(to))
+    if (to ? fclose(to) : fd >= 0 && close(fd))
         good = false;
     return good ? mixt__rows_open(rows, path, keep)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, run->resume.run);

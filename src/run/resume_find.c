@@ -46,6 +46,8 @@ mixt_status mixt__resume_find(mixt_run *run, const mixt_run_options *options)
     char folder[1100], path[MIXT_CHECKPOINT_PATH];
     int64_t *steps, count;
     snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
+    if (!r->looking)
+        MIXT_TRY(mixt__checkpoints_own(folder)); // it will be written and removed there
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
     open_newest(run, options, folder, steps, count);
     mixt__free(steps);

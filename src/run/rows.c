@@ -2,6 +2,7 @@
 #include "run/rows.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -49,9 +50,9 @@ mixt_status mixt__rows_open(mixt__rows *r, const char *path, int64_t keep)
 {
     *r = (mixt__rows){0};
     snprintf(r->path, sizeof r->path, "%s", path);
-    r->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | (keep < 0 ? O_EXCL : 0), 0666);
+    r->fd = mixt__file_open_write(path, O_RDWR | O_CREAT | (keep < 0 ? O_EXCL : 0));
     if (r->fd < 0)
-        return cannot_write(r);
+        return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", r->path, mixt__file_problem(errno));
     mixt_status status = MIXT_OK;
     if (flock(r->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         status = mixt__fail(MIXT_ERROR_FILE, "%s is being written by another process: the run is still going on", path);

@@ -2,6 +2,7 @@
 #include "run/weights.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "run/foreign.h"
 #include "run/history.h"
@@ -108,7 +109,7 @@ static int64_t last_row(const char *run)
     enum { TAIL = 16384 }; // many times a row
     char path[MIXT_WEIGHTS_PATH + 16], text[TAIL + 1];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run);
-    FILE *f = fopen(path, "rb");
+    FILE *f = mixt__file_open_stream(path);
     if (!f)
         return -1;
     if (fseek(f, -TAIL, SEEK_END))

@@ -107,8 +107,11 @@ const char *mixt__checkpoint_path(const char *folder, int64_t step, char path[MI
 /** Steps of the checkpoints there, newest first, whole or not; *steps is freed with mixt__free. A folder that is not
  * there holds none. */
 mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t *count);
-/** Removes all but the newest `keep` and those at the steps of `wanted`, and what an interrupted save left behind. */
+/** Nothing is removed through a link, nor what is no regular file of a checkpoint.
+ *  Removes all but the newest `keep` and those at the steps of `wanted`, and what an interrupted save left behind. */
 mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, const int64_t *wanted, int count);
+/** Fails where the folder is a link, or no folder: nothing may be removed there. One that is not there is fine. */
+mixt_status mixt__checkpoints_own(const char *folder);
 /** Removes all of later steps than `step`. */
 mixt_status mixt__checkpoints_drop_after(const char *folder, int64_t step);
 

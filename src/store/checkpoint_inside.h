@@ -36,7 +36,7 @@ mixt_status mixt__checkpoint_state_record(const mixt__checkpoint_draft *draft, c
 json_t *mixt__checkpoint_hex(uint64_t sum);
 /** Where one goes for a moment, beside its own place, while another takes that and the two cannot be exchanged. */
 void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE]);
-/** Removes a folder of plain files, as far as that goes. */
+/** Removes a folder with its regular files, as far as that goes; nothing through a link. */
 void mixt__checkpoint_remove(const char *path);
 
 #endif

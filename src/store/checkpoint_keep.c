@@ -2,12 +2,14 @@
 #include "store/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
 #include "store/file.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,23 +67,14 @@ mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t 
 }
 
 /** One that is half removed must not look whole, and must still be known: the manifest goes first, the state last. */
+static void remove_at(int folder, const char *name)
+{
+    mixt__folder_remove_files(folder, name, MIXT_CHECKPOINT_MANIFEST, MIXT_CHECKPOINT_STATE);
+}
+
 void mixt__checkpoint_remove(const char *path)
 {
-    char inside[MIXT_CHECKPOINT_INSIDE];
-    DIR *entries = opendir(path);
-    if (!entries)
-        return;
-    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
-    unlink(inside);
-    for (struct dirent *entry; (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, MIXT_CHECKPOINT_STATE)) {
-            snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
-            unlink(inside);
-        }
-    closedir(entries);
-    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);
-    unlink(inside);
-    rmdir(path);
+    remove_at(AT_FDCWD, path);
 }
 
 static bool belongs(const char *name, const json_t *files, const mixt__checkpoint_content *content)
@@ -142,28 +135,49 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
                       path);
 }
 
-/** Whether a name is that of a folder which a process no longer alive was filling. */
+/** Whether a name is that of a folder which a process no longer alive was filling: .saving-PROCESS-NUMBER. */
 static bool left_behind(const char *name)
 {
     size_t prefix = strlen(MIXT_CHECKPOINT_TEMPORARY);
+    char *end;
     if (strncmp(name, MIXT_CHECKPOINT_TEMPORARY, prefix))
         return false;
-    long process = strtol(name + prefix, NULL, 10);
-    return process <= 0 || process == (long)getpid() || (kill((pid_t)process, 0) && errno == ESRCH);
+    long process = strtol(name + prefix, &end, 10);
+    if (process < 0 || end == name + prefix || *end != '-' || !end[1] ||
+        strspn(end + 1, "0123456789") != strlen(end + 1))
+        return false;
+    return process == 0 || process == (long)getpid() || (kill((pid_t)process, 0) && errno == ESRCH);
 }
 
-static void remove_left_behind(const char *folder)
+static void remove_left_behind(int folder)
 {
-    char path[MIXT_CHECKPOINT_INSIDE];
-    DIR *entries = opendir(folder);
-    if (!entries)
-        return;
-    for (struct dirent *entry; (entry = readdir(entries));)
-        if (left_behind(entry->d_name)) {
-            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            mixt__checkpoint_remove(path);
-        }
-    closedir(entries);
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    if (copy >= 0 && !entries)
+        close(copy);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (left_behind(entry->d_name))
+            remove_at(folder, entry->d_name);
+    if (entries)
+        closedir(entries);
+}
+
+/** A folder of checkpoints, in which some are to be removed; -1 in *handle: there is none. */
+static mixt_status open_kept(const char *folder, int *handle)
+{
+    *handle = mixt__folder_open(AT_FDCWD, folder);
+    if (*handle >= 0 || errno == ENOENT)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: %s", folder, mixt__file_problem(errno));
+}
+
+mixt_status mixt__checkpoints_own(const char *folder)
+{
+    int handle;
+    MIXT_TRY(open_kept(folder, &handle));
+    if (handle >= 0)
+        close(handle);
+    return MIXT_OK;
 }
 
 static bool is_wanted(int64_t step, const int64_t *wanted, int count)
@@ -174,26 +188,41 @@ static bool is_wanted(int64_t step, const int64_t *wanted, int count)
     return false;
 }
 
+static void remove_step(int folder, int64_t step)
+{
+    char name[32];
+    snprintf(name, sizeof name, "step-%08lld", (long long)step);
+    remove_at(folder, name);
+}
+
 mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, const int64_t *wanted, int wanted_count)
 {
-    int64_t *steps, count;
-    char path[MIXT_CHECKPOINT_PATH];
-    remove_left_behind(folder);
-    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    int64_t *steps = NULL, count = 0;
+    int handle;
+    MIXT_TRY(open_kept(folder, &handle));
+    if (handle < 0)
+        return MIXT_OK;
+    remove_left_behind(handle);
+    mixt_status status = mixt__checkpoints_list(folder, &steps, &count);
     for (int64_t i = keep; i < count; i++)
         if (!is_wanted(steps[i], wanted, wanted_count))
-            mixt__checkpoint_remove(mixt__checkpoint_path(folder, steps[i], path));
+            remove_step(handle, steps[i]);
+    close(handle);
     mixt__free(steps);
-    return MIXT_OK;
+    return status;
 }
 
 mixt_status mixt__checkpoints_drop_after(const char *folder, int64_t step)
 {
-    int64_t *steps, count;
-    char path[MIXT_CHECKPOINT_PATH];
-    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    int64_t *steps = NULL, count = 0;
+    int handle;
+    MIXT_TRY(open_kept(folder, &handle));
+    if (handle < 0)
+        return MIXT_OK;
+    mixt_status status = mixt__checkpoints_list(folder, &steps, &count);
     for (int64_t i = 0; i < count && steps[i] > step; i++) // the newest first: what is left is a run up to some step
-        mixt__checkpoint_remove(mixt__checkpoint_path(folder, steps[i], path));
+        remove_step(handle, steps[i]);
+    close(handle);
     mixt__free(steps);
-    return MIXT_OK;
+    return status;
 }

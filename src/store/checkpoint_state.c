@@ -4,6 +4,7 @@
 #include "store/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
 #include "store/checksum.h"
@@ -41,7 +42,7 @@ static mixt_status check_order(const char *path, const mixt__checkpoint_content 
 /** The file, its header and its length. */
 static mixt_status make_file(const char *path, const char *header, mixt__checkpoint_draft *d)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = mixt__file_open_write(path, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
     mixt_status status = mixt__file_write_at(fd, path, header, (size_t)d->data, 0);
@@ -91,7 +92,7 @@ mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__ch
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     state_path(d, path);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = mixt__file_open_write(path, O_WRONLY);
     if (fd < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     mixt_status status = write_pieces(fd, path, d, content, pieces, count, sums);
