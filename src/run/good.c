@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 size_t mixt__good_bytes(const mixt_run *run)
@@ -67,14 +68,15 @@ static bool same_settings(const mixt__snapshot *a, const mixt__snapshot *b)
 static void put_first(mixt__good *g, int64_t step, int64_t best, json_t *run)
 {
     if (g->step != step) {
-        bool same = same_settings(mixt__snapshots_state(&g->ring, g->step), mixt__snapshots_state(&g->ring, step));
         json_decref(g->older.run);
-        g->older.step = same ? g->step : -1;
+        g->older.step = g->step;
         g->older.best = g->best;
         g->older.run = g->run;
     } else {
         json_decref(g->run);
     }
+    if (!same_settings(mixt__snapshots_state(&g->ring, g->older.step), mixt__snapshots_state(&g->ring, step)))
+        g->older.step = -1;
     g->step = step;
     g->best = best;
     g->run = run;
@@ -154,7 +156,7 @@ static mixt_status return_run(mixt_run *run, const json_t *scalars, mixt__loop_s
     return mixt__events_return(&run->events, run, json_object_get(scalars, "watch"));
 }
 
-/** A state belongs to the phase that its update was made in. */
+/** The phase in which update `step` is made. */
 static mixt_status enter_phase(mixt_run *run, int64_t step)
 {
     mixt__experiment *e = &run->experiment;
@@ -169,6 +171,7 @@ static mixt_status enter_phase(mixt_run *run, int64_t step)
 static mixt_status return_to_checkpoint(mixt_run *run, mixt__loop_state *state)
 {
     mixt__checkpoint *checkpoint;
+    MIXT_TRY(enter_phase(run, newest(run)));
     MIXT_TRY(open_checkpoint(run, newest(run), &checkpoint));
     mixt_status status = mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, NULL);
     if (status == MIXT_OK)
@@ -182,14 +185,26 @@ mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state)
     mixt__good *g = &run->steer.good;
     if (mixt__good_step(run) < 0)
         return mixt__fail(MIXT_ERROR_STATE, "there is no good state to go back to");
-    MIXT_TRY(enter_phase(run, mixt__good_step(run)));
     if (!g->open)
         return return_to_checkpoint(run, state);
+    MIXT_TRY(enter_phase(run, g->step + 1)); // that goes on from it: see mixt__run_next_phase
     MIXT_TRY(mixt__snapshots_go_back(&g->ring, g->step));
     return return_run(run, g->run, state);
 }
 
 /* ---- going on after a stop ---- */
+
+/** A good state goes on in the phase of the update behind it. The checkpoint of its update may have been made before
+ *  that phase was entered. */
+static mixt_status restore_at(mixt_run *run, const mixt__checkpoint *checkpoint, int64_t step)
+{
+    MIXT_TRY(enter_phase(run, step + 1));
+    if (mixt__resume_restore_from(run, checkpoint) == MIXT_OK)
+        return MIXT_OK;
+    MIXT_TRY(enter_phase(run, step));
+    MIXT_TRY(mixt__resume_restore_from(run, checkpoint));
+    return enter_phase(run, step + 1);
+}
 
 /** The checkpoint of the good state of then, which lies beside the one that the run goes on from. */
 static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
@@ -198,8 +213,7 @@ static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
     mixt__loop_state state;
     json_t *scalars = json_object_get(checkpoint->scalars, "run");
     MIXT_TRY(mixt__loop_state_unpack(json_object_get(scalars, "loop"), &state));
-    MIXT_TRY(enter_phase(run, state.steps));
-    MIXT_TRY(mixt__resume_restore_from(run, checkpoint));
+    MIXT_TRY(restore_at(run, checkpoint, state.steps));
     MIXT_TRY(mixt__snapshots_take(&g->ring));
     json_t *kept = json_pack("{s:O, s:O, s:O}", "loop", json_object_get(scalars, "loop"), "watch",
                              json_object_get(scalars, "watch"), "auto", json_object_get(scalars, "auto"));
@@ -249,12 +263,26 @@ static int64_t named_step(const mixt__checkpoint *c, const char *name)
     return json_is_integer(kept) ? json_integer_value(kept) : -1;
 }
 
+/** Whether updates before the checkpoint can be computed again as they were. */
+static bool same_bits(mixt_run *run, const mixt__checkpoint *c)
+{
+    char hash[MIXT_BITS_TEXT];
+    const json_t *kept = json_object_get(json_object_get(json_object_get(c->scalars, "run"), "auto"), "bits");
+    mixt__run_bits(run, hash);
+    return json_is_string(kept) && !strcmp(json_string_value(kept), hash);
+}
+
 void mixt__good_resume(mixt_run *run)
 {
     const mixt__checkpoint *now = run->resume.checkpoint;
     int64_t at = run->resume.state.steps, newest = named_step(now, "good"), older = named_step(now, "older");
     if (!run->steer.good.open)
         return;
+    if (!same_bits(run, now)) { // what came before would give other bits, and look like a machine that errs
+        mixt__good_take(run, &run->resume.state);
+        mixt__trace_start(&run->steer.good.ring.trace, at + 1);
+        return;
+    }
     bool has_older = older >= 0 && older != newest && older != at, has_newest = newest >= 0 && newest != at;
     if (has_older)
         (void)resume_state(run, older);

@@ -34,7 +34,8 @@ void mixt__good_open(mixt__good *good, mixt_run *run);
 size_t mixt__good_bytes(const mixt_run *run);
 /** The state after the newest update is the one to go back to. A failure is told, and the one before stays. */
 void mixt__good_take(mixt_run *run, const mixt__loop_state *state);
-/** The same for a run that goes on from a checkpoint: the good state of then. */
+/** The same for a run that goes on from a checkpoint: the good states of then; the state that it goes on from where
+ *  something has changed that decides bits. */
 void mixt__good_resume(mixt_run *run);
 /** The update that the run would go back to; -1: there is no good state. */
 int64_t mixt__good_step(const mixt_run *run);
@@ -47,5 +48,10 @@ void mixt__good_choose(mixt_run *run, int64_t step);
 /** Trainer and monitor as they were then. @param state receives the loop's */
 mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state);
 void mixt__good_close(mixt__good *good);
+
+enum { MIXT_BITS_TEXT = 20 };
+/** A hash of all that decides the bits of an update but its state: settings, schedule, device, threads, data and its
+ *  order. Updates that were made under another one cannot be computed again. */
+void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT]);
 
 #endif

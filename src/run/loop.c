@@ -378,7 +378,10 @@ static mixt_status change_policy(loop *l)
 {
     if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
         return MIXT_OK;
-    return mixt__in_turn(l->run->group, l->e->context->backend, take_policy, l);
+    MIXT_TRY(mixt__in_turn(l->run->group, l->e->context->backend, take_policy, l));
+    mixt__loop_state state = state_of(l);
+    mixt__steer_renew(l->run, &state);
+    return MIXT_OK;
 }
 
 /* ---- decisions ---- */

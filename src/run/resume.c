@@ -8,7 +8,9 @@
 #include "run/chosen.h"
 #include "run/history.h"
 #include "run/inputs.h"
+#include "policy/policy.h"
 #include "run/order.h"
+#include "run/phases.h"
 #include "run/policy.h"
 #include "store/file.h"
 
@@ -411,6 +413,18 @@ mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *che
     return mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, *may_differ ? may_differ : NULL);
 }
 
+/** A good state that a run went back to may lie where one phase ends: it is of the one that begins. */
+static mixt_status restore_newest(mixt_run *run)
+{
+    mixt__experiment *e = &run->experiment;
+    int64_t next = run->resume.state.steps + 1;
+    mixt_status status = mixt__resume_restore_from(run, run->resume.checkpoint);
+    if (status == MIXT_OK || !mixt__phases_due(e, next))
+        return status;
+    MIXT_TRY(mixt__phases_enter(e, mixt__policy_phase_at(e->phases.policy, next)));
+    return mixt__resume_restore_from(run, run->resume.checkpoint);
+}
+
 static mixt_status restore_state(mixt_run *run)
 {
     const json_t *before = json_object_get(run->resume.checkpoint->scalars, "run");
@@ -418,7 +432,7 @@ static mixt_status restore_state(mixt_run *run)
     mixt_status status = check_conditions(run, before, now);
     json_decref(now);
     if (status == MIXT_OK)
-        status = mixt__resume_restore_from(run, run->resume.checkpoint);
+        status = restore_newest(run);
     return status == MIXT_OK ? mixt__run_order_restore(run, json_object_get(before, "order")) : status;
 }
 

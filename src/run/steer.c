@@ -43,15 +43,17 @@ static mixt_controller_options wanted(const mixt_run *run)
     return o;
 }
 
-json_t *mixt__steer_pack(const mixt_run *run)
+json_t *mixt__steer_pack(mixt_run *run)
 {
     const mixt__steer *s = &run->steer;
     json_t *skips = json_array();
+    char bits[MIXT_BITS_TEXT];
+    mixt__run_bits(run, bits);
     for (int64_t i = 0; i < s->skip_count; i++)
         json_array_append_new(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
-                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "dead",
-                     s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
+    return json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
+                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
+                     "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
                      (json_int_t)(s->good.open ? s->good.step : -1), "older",
                      (json_int_t)(s->good.open ? s->good.older.step : -1), "replayed", (json_int_t)s->replayed,
                      "decisions", (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
@@ -210,6 +212,12 @@ bool mixt__steer_due(const mixt_run *run, int64_t step)
 void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state)
 {
     if (run->steer.controller && !run->steer.troubled && mixt_controller_calm(run->steer.controller))
+        mixt__good_take(run, state);
+}
+
+void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
+{
+    if (run->steer.controller && !run->steer.troubled)
         mixt__good_take(run, state);
 }
 

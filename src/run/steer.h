@@ -52,7 +52,7 @@ void mixt__steer_close(mixt_run *run);
  * where there is one. */
 void mixt__steer_remember(mixt_run *run);
 /** What a checkpoint keeps of it. */
-json_t *mixt__steer_pack(const mixt_run *run);
+json_t *mixt__steer_pack(mixt_run *run);
 /** `user` is not used: it is the run's own. */
 mixt_observer mixt__steer_observe;
 
@@ -62,6 +62,8 @@ bool mixt__steer_returns(const mixt_run *run);
 bool mixt__steer_due(const mixt_run *run, int64_t step);
 /** Keeps it, if it is good. */
 void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state);
+/** Keeps it under another policy than before: what comes cannot be computed again from an earlier state. */
+void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state);
 /** Whether recorded decisions follow update number `step`, and asks for them. */
 bool mixt__steer_recorded(const mixt_run *run, int64_t step);
 bool mixt__steer_replay(mixt_run *run, int64_t step);

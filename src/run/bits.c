@@ -1,0 +1,40 @@
+/* What decides the bits of an update, as one number. */
+#include "run/good.h"
+
+#include "run/run.h"
+#include "run/saves.h"
+#include "store/checksum.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Settings that decide bits and are no setting of the trainer. */
+static const mixt__config_key keys[] = {MIXT_KEY_DIST_REDUCE, MIXT_KEY_DIST_COMPRESS, MIXT_KEY_DIST_COMPRESS_AFTER,
+                                        MIXT_KEY_FAULTS};
+
+/** The learning rate of an update depends on the number of updates where the schedule ends at the last one. */
+static bool ends_at_total(mixt__schedule_kind kind)
+{
+    return kind != MIXT_SCHEDULE_CONSTANT && kind != MIXT_SCHEDULE_STEP;
+}
+
+void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT])
+{
+    mixt__experiment *e = &run->experiment;
+    const mixt__trainer *t = &e->trainer->core;
+    json_t *all = json_object();
+    json_object_set_new(all, "settings", mixt__trainer_settings_json(t));
+    json_object_set_new(all, "conditions", mixt__run_conditions(e)); // device, threads, instructions, data, its order
+    if (ends_at_total(t->settings.schedule.kind))
+        json_object_set_new(all, "total_steps", json_integer(t->settings.schedule.total_steps));
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char *text = mixt__config_text(run->config, keys[i]);
+        json_object_set_new(all, mixt__config_table[keys[i]].name, json_string(text ? text : ""));
+        free(text);
+    }
+    char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    snprintf(hash, MIXT_BITS_TEXT, "%016llx", text ? (unsigned long long)mixt__checksum(text, strlen(text)) : 0ull);
+    free(text);
+    json_decref(all);
+}
