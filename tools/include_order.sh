@@ -1,6 +1,8 @@
 #!/bin/sh
 # Folders are layers: fails on an #include against the order below. Usage: tools/include_order.sh [ROOT]
 # (ops.h and ops.def are the list of op records, attrs.h their attributes: what a backend's candidate table needs.)
+# A header called *_inside.h is for its own folder, whoever may include that: so nobody above src/train sees what a
+# trainer is made of.
 # A line names a folder and what it may include beside itself and the public headers: folders, or patterns of files.
 set -eu
 root=${1:-$(dirname "$0")/..}
@@ -70,6 +72,10 @@ find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o
         if (part[1] != "src" || !quoted || public) next
         layer = part[2]
         if (!(layer in known)) { complain("folder src/" layer " is not in the table of tools/include_order.sh"); next }
+        if (path ~ /_inside\.h$/ && index(path, layer "/") != 1) {
+            complain("\"" path "\" is for the files of its own folder")
+            next
+        }
         if (path !~ /\// || index(path, layer "/") == 1) next
         split(path, target, "/")
         if (!(target[1] in known)) {             # not ours: a library, or cli/ and tests/ from inside src/

@@ -31,14 +31,14 @@ struct mixt_trainer {
     mixt_context *context;
     mixt_policy *policy;          // its own
     mixt_trainer_options options; // as given, for a change of precision
-    mixt__trainer core;
+    mixt__trainer *inner;
 };
 
 struct mixt_generator {
     mixt__handle handle;
     mixt_context *context;
     mixt_policy *policy; // its own
-    mixt__generator core;
+    mixt__generator inner;
     const char *doubt; // about the file of its weights; NULL: none
 };
 

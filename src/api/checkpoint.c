@@ -12,7 +12,7 @@ static mixt_status save(mixt__trainer *t, const char *folder)
 {
     mixt__snapshot snapshot;
     MIXT_TRY(check_name(folder));
-    if (!t->train)
+    if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     if (mixt__ranks_apart(t))
         return mixt__fail(MIXT_ERROR_STATE,
@@ -35,7 +35,7 @@ mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, folder));
-    return mixt__context_note(t->context, save(&t->core, folder));
+    return mixt__context_note(t->context, save(t->inner, folder));
 }
 
 static mixt_status restore(mixt__trainer *t, const char *folder, bool allow_policy)
@@ -53,12 +53,12 @@ mixt_status mixt_trainer_restore_with(mixt_trainer *t, const char *folder, const
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, folder));
-    return mixt__context_note(t->context, restore(&t->core, folder, options && options->allow_policy));
+    return mixt__context_note(t->context, restore(t->inner, folder, options && options->allow_policy));
 }
 
 mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, folder));
-    return mixt__context_note(t->context, restore(&t->core, folder, false));
+    return mixt__context_note(t->context, restore(t->inner, folder, false));
 }

@@ -84,11 +84,11 @@ void mixt_close(mixt_context *context)
     mixt__handle_remove_owned(context);
     mixt__handle_remove(context);
     for (int64_t i = 0; i < context->trainer_count; i++) { // before the data that their threads read
-        mixt__trainer_free(&context->trainers[i]->core);
+        mixt__trainer_free(context->trainers[i]->inner);
         mixt_policy_free(context->trainers[i]->policy);
     }
     for (int64_t i = 0; i < context->generator_count; i++) {
-        mixt__generator_close(&context->generators[i]->core);
+        mixt__generator_close(&context->generators[i]->inner);
         mixt_policy_free(context->generators[i]->policy);
     }
     for (int64_t i = 0; i < context->data_count; i++)

@@ -17,8 +17,8 @@ static mixt_status load(mixt_generator *g, const char *path, const mixt__weights
     char doubt[MIXT_WEIGHTS_DOUBT];
     mixt__weights *weights;
     if (!request)
-        return mixt__weights_load(g->core.params, path);
-    MIXT_TRY(mixt__params_init(g->core.params, request, nothing, NULL, &weights));
+        return mixt__weights_load(g->inner.params, path);
+    MIXT_TRY(mixt__params_init(g->inner.params, request, nothing, NULL, &weights));
     mixt__weights_doubt(weights, doubt);
     mixt__weights_close(weights);
     g->doubt = *doubt ? mixt__arena_strdup(&g->context->arena, doubt) : NULL;
@@ -31,7 +31,7 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
     MIXT_TRY(mixt__policy_choose(options->precision, options->policy, &g->policy));
-    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy->formats, g->context->backend, options->context));
+    MIXT_TRY(mixt__generator_open(&g->inner, model, &g->policy->formats, g->context->backend, options->context));
     return load(g, options->weights, request);
 }
 
@@ -46,7 +46,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
     }
     g->context = context;
     if (mixt__context_note(context, open_core(g, model, options, request)) != MIXT_OK) {
-        mixt__generator_close(&g->core);
+        mixt__generator_close(&g->inner);
         mixt_policy_free(g->policy);
         return NULL;
     }
@@ -72,7 +72,7 @@ mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64
 {
     MIXT_TRY(mixt__need_made(g, "generator"));
     MIXT_TRY(mixt__need_in(g->context, tokens));
-    return mixt__context_note(g->context, mixt__generator_start(&g->core, tokens, count));
+    return mixt__context_note(g->context, mixt__generator_start(&g->inner, tokens, count));
 }
 
 mixt_status mixt_generator_next(mixt_generator *g, const mixt_sampling *sampling, int32_t *token)
@@ -80,7 +80,7 @@ mixt_status mixt_generator_next(mixt_generator *g, const mixt_sampling *sampling
     MIXT_TRY(mixt__need_made(g, "generator"));
     MIXT_TRY(mixt__need_in(g->context, sampling));
     MIXT_TRY(mixt__need_in(g->context, token));
-    return mixt__context_note(g->context, mixt__generator_next(&g->core, sampling, token));
+    return mixt__context_note(g->context, mixt__generator_next(&g->inner, sampling, token));
 }
 
 mixt_status mixt_generator_logits(mixt_generator *g, const float **logits, int64_t *vocab)
@@ -88,7 +88,7 @@ mixt_status mixt_generator_logits(mixt_generator *g, const float **logits, int64
     MIXT_TRY(mixt__need_made(g, "generator"));
     MIXT_TRY(mixt__need_in(g->context, logits));
     MIXT_TRY(mixt__need_in(g->context, vocab));
-    *logits = g->core.logits;
-    *vocab = g->core.vocab;
-    return mixt__context_note(g->context, mixt__generator_catch_up(&g->core));
+    *logits = g->inner.logits;
+    *vocab = g->inner.vocab;
+    return mixt__context_note(g->context, mixt__generator_catch_up(&g->inner));
 }

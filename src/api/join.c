@@ -7,8 +7,8 @@ enum { BUCKET = 1 << 20 }; // elements that are under way at once: dist.bucket o
 
 static mixt_status join(mixt__trainer *t, const mixt_communicator *c, double seconds)
 {
-    mixt__ranks *r = &t->ranks;
-    if (t->train || r->group)
+    mixt__ranks *r = mixt__trainer_ranks(t);
+    if (mixt__trainer_compiled(t) || r->group)
         return mixt__fail(MIXT_ERROR_STATE, r->group ? "the trainer has joined others already"
                                                      : "join before the trainer is compiled: it has its memory by now");
     if (!c->exchange || c->size < 2 || c->rank < 0 || c->rank >= c->size)
@@ -16,9 +16,9 @@ static mixt_status join(mixt__trainer *t, const mixt_communicator *c, double sec
                           "a communicator needs an exchange, two ranks or more, and a rank among "
                           "them; this has rank %d of %d",
                           c->rank, c->size);
-    if (c->size != t->settings.ranks)
+    if (c->size != mixt__trainer_settings_of(t)->ranks)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "the communicator has %d ranks, the trainer is made for %lld", c->size,
-                          (long long)t->settings.ranks);
+                          (long long)mixt__trainer_settings_of(t)->ranks);
     if (!(seconds > 0))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%g seconds: must be above 0", seconds);
     MIXT_TRY(mixt__group_open_own(c, seconds, &r->joined));
@@ -31,5 +31,5 @@ mixt_status mixt_trainer_join(mixt_trainer *t, const mixt_communicator *communic
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, communicator));
-    return mixt__context_note(t->context, join(&t->core, communicator, seconds));
+    return mixt__context_note(t->context, join(t->inner, communicator, seconds));
 }

@@ -51,14 +51,15 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
         return NULL;
     }
     t->context = context;
-    t->core.model = *model;
-    t->core.backend = context->backend;
-    t->core.ranks.format = MIXT_DTYPE_FP32;
+    mixt__trainer_settings settings;
     mixt_status status = take_options(t, options);
     if (status == MIXT_OK)
         status = choose_policy(context, options->precision, options->policy, &t->policy);
     if (status == MIXT_OK)
-        status = mixt__trainer_settings_parse(&t->options, t->policy, &t->core.settings);
+        status = mixt__trainer_settings_parse(&t->options, t->policy, &settings);
+    t->inner = status == MIXT_OK ? mixt__trainer_new(model, context->backend, &settings) : NULL;
+    if (status == MIXT_OK && !t->inner)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer");
     if (mixt__context_note(context, status) != MIXT_OK) {
         mixt_policy_free(t->policy);
         return NULL;
@@ -77,7 +78,7 @@ void mixt__trainer_close(mixt_trainer *t)
     for (int64_t i = 0; i < context->trainer_count; i++)
         if (context->trainers[i] == t)
             context->trainers[i] = context->trainers[--context->trainer_count];
-    mixt__trainer_free(&t->core);
+    mixt__trainer_free(t->inner);
     mixt_policy_free(t->policy);
 }
 
@@ -93,7 +94,7 @@ mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *resul
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
-    return mixt__context_note(t->context, mixt__trainer_step(&t->core, data, result));
+    return mixt__context_note(t->context, mixt__trainer_step(t->inner, data, result));
 }
 
 mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void *target, mixt_step *result)
@@ -101,18 +102,18 @@ mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void 
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, input));
     MIXT_TRY(mixt__need_in(t->context, target));
-    return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, false, result));
+    return mixt__context_note(t->context, mixt__trainer_step_on(t->inner, input, target, false, result));
 }
 
 int64_t mixt_trainer_steps(const mixt_trainer *t)
 {
-    return mixt__need_made(t, "trainer") == MIXT_OK ? t->core.attempts : 0;
+    return mixt__need_made(t, "trainer") == MIXT_OK ? mixt__trainer_steps(t->inner) : 0;
 }
 
 int64_t mixt_trainer_epoch(const mixt_trainer *t)
 {
-    return mixt__need_made(t, "trainer") == MIXT_OK && t->core.batches_per_epoch
-               ? t->core.next_batch / t->core.batches_per_epoch
+    return mixt__need_made(t, "trainer") == MIXT_OK && mixt__trainer_epoch_passes(t->inner)
+               ? mixt__trainer_position(t->inner) / mixt__trainer_epoch_passes(t->inner)
                : 0;
 }
 
@@ -121,14 +122,14 @@ mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_e
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
     MIXT_TRY(mixt__need_in(t->context, result));
-    return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, NULL, result));
+    return mixt__context_note(t->context, mixt__trainer_evaluate(t->inner, data, NULL, result));
 }
 
 mixt_status mixt_trainer_outputs(mixt_trainer *t, int64_t *outputs)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, outputs));
-    return mixt__context_note(t->context, mixt__trainer_outputs(&t->core, outputs));
+    return mixt__context_note(t->context, mixt__trainer_outputs(t->inner, outputs));
 }
 
 mixt_status mixt_trainer_predict(mixt_trainer *t, const void *input, int64_t count, float *output)
@@ -140,14 +141,14 @@ mixt_status mixt_trainer_predict(mixt_trainer *t, const void *input, int64_t cou
                                              "prediction of %lld samples: expected a count from 0, an input "
                                              "and room for the outputs",
                                              (long long)count));
-    return mixt__context_note(t->context, mixt__trainer_predict(&t->core, input, count, output));
+    return mixt__context_note(t->context, mixt__trainer_predict(t->inner, input, count, output));
 }
 
 mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
-    return mixt__context_note(t->context, mixt__trainer_compile_data(&t->core, data));
+    return mixt__context_note(t->context, mixt__trainer_compile_data(t->inner, data));
 }
 
 static mixt_status check_sample(const mixt_sample_shape *shape)
@@ -169,31 +170,34 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, shape));
     MIXT_TRY(mixt__context_note(t->context, check_sample(shape)));
-    if (t->core.model.loss == MIXT_LOSS_OWN)
+    if (mixt__trainer_model(t->inner)->loss == MIXT_LOSS_OWN)
         return mixt__context_note(
             t->context, mixt__fail(MIXT_ERROR_UNSUPPORTED,
                                    "a model with losses of its own is compiled for data: use mixt_trainer_compile"));
-    int64_t batch = t->core.settings.batch;
+    int64_t batch = mixt__trainer_settings_of(t->inner)->batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
     memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);
-    bool labels = t->core.model.loss == MIXT_LOSS_CROSS_ENTROPY; // as mixt__trainer_spec_of has it for data
+    bool labels =
+        mixt__trainer_model(t->inner)->loss == MIXT_LOSS_CROSS_ENTROPY; // as mixt__trainer_spec_of has it for data
     spec.target_dtype = labels ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32;
     spec.target = labels && shape->targets == 1 ? (mixt__shape){1, {batch}} : (mixt__shape){2, {batch, shape->targets}};
-    return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
+    return mixt__context_note(t->context, mixt__trainer_compile(t->inner, &spec));
 }
 
 /** Compiles for a policy that becomes the trainer's own, and is freed where that fails. */
 static mixt_status take_policy(mixt_trainer *t, mixt_policy *next)
 {
-    mixt__trainer_settings settings = t->core.settings;
+    mixt__trainer_settings before = *mixt__trainer_settings_of(t->inner), settings = before;
     mixt_status status = mixt__policy_need_one(next);
     if (status == MIXT_OK)
-        status = mixt__trainer_settings_parse(&t->options, next, &t->core.settings);
-    t->core.settings.eval_batch = settings.eval_batch;
-    if (status == MIXT_OK)
-        status = mixt__trainer_recompile(&t->core);
+        status = mixt__trainer_settings_parse(&t->options, next, &settings);
+    settings.eval_batch = before.eval_batch;
+    if (status == MIXT_OK) {
+        mixt__trainer_set(t->inner, &settings);
+        status = mixt__trainer_recompile(t->inner);
+    }
     if (status != MIXT_OK) {
-        t->core.settings = settings;
+        mixt__trainer_set(t->inner, &before);
         mixt_policy_free(next);
         return status;
     }
@@ -229,10 +233,10 @@ mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, memory));
-    if (!t->core.train)
+    if (!mixt__trainer_compiled(t->inner))
         return mixt__context_note(
             t->context, mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)"));
-    *memory = mixt__trainer_memory(&t->core);
+    *memory = mixt__trainer_memory(t->inner);
     return MIXT_OK;
 }
 
@@ -290,22 +294,22 @@ static mixt_status write_file(const mixt__params *params, int64_t step, int64_t 
 /** Before the first step: the weights as they are drawn. */
 static mixt_status save(mixt__trainer *t, const char *path, int64_t of)
 {
-    if (!t->train)
+    if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     MIXT_TRY(mixt__trainer_take_weights(t));
-    return write_file(t->params, t->attempts, of, path);
+    return write_file(mixt__trainer_params(t), mixt__trainer_steps(t), of, path);
 }
 
 mixt_status mixt__trainer_save_of(mixt_trainer *t, const char *path, int64_t of)
 {
-    return mixt__context_note(t->context, save(&t->core, path, of));
+    return mixt__context_note(t->context, save(t->inner, path, of));
 }
 
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, path));
-    return mixt__context_note(t->context, save(&t->core, path, t->core.attempts));
+    return mixt__context_note(t->context, save(t->inner, path, mixt__trainer_steps(t->inner)));
 }
 
 static mixt_status check_tensor(const char *path, const mixt__param *p, const mixt__file_tensor *tensor)
@@ -346,16 +350,16 @@ mixt_status mixt__weights_load(mixt__params *params, const char *path)
 
 static mixt_status load(mixt__trainer *t, const char *path)
 {
-    if (!t->train)
+    if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
     MIXT_TRY(mixt__trainer_take_weights(t));
-    return mixt__weights_load(t->params, path);
+    return mixt__weights_load(mixt__trainer_params(t), path);
 }
 
 mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, path));
-    return mixt__context_note(t->context, load(&t->core, path));
+    return mixt__context_note(t->context, load(t->inner, path));
 }

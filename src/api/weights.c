@@ -100,9 +100,11 @@ static mixt_status take_weights(void *trainer)
 mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, bool load,
                                mixt__weights **weights)
 {
-    mixt__trainer *t = &trainer->core;
+    mixt__trainer *t = trainer->inner;
     *weights = NULL;
-    mixt_status status = t->train ? mixt__params_init(t->params, request, load ? take_weights : NULL, t, weights)
-                                  : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
+    mixt_status status =
+        mixt__trainer_compiled(t)
+            ? mixt__params_init(mixt__trainer_params(t), request, load ? take_weights : NULL, t, weights)
+            : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
     return mixt__context_note(trainer->context, status);
 }

@@ -122,7 +122,7 @@ static mixt_status plan(asking *q, mixt__contender *c)
 {
     mixt_advice *a = q->advice;
     mixt_trainer *trainer = q->run->experiment.trainer;
-    mixt__trainer *t = &trainer->core;
+    mixt__trainer *t = trainer->inner;
     mixt_fit fit;
     MIXT_TRY(as_configured(q));
     MIXT_TRY(mixt_trainer_set_policy(trainer, c->policy));
@@ -337,7 +337,7 @@ static mixt_status open_run(asking *q, const mixt_config *config)
     a->lose = q->options->lose == MIXT_LOSE_NOTHING ? 0 : q->options->lose > 0 ? q->options->lose : lose_default;
     a->price = q->options->price > 0 ? q->options->price : a->machine->info.price;
     a->updates = mixt_run_describe(q->run).total_steps;
-    a->split = q->run->experiment.trainer->core.settings.split;
+    a->split = mixt__trainer_settings_of(q->run->experiment.trainer->inner)->split;
     return MIXT_OK;
 }
 

@@ -97,14 +97,14 @@ mixt_status mixt__by_layer_faster(const mixt_advice *advice, mixt_run *run, cons
     MIXT_TRY(mixt__trial_open(run, fp32, 1, &full));
     mixt_status status = mixt__trial_open(run, low, 1, &lower);
     if (status == MIXT_OK) {
-        status = add_plan(&times, 0, advice->machine, full->core.train);
+        status = add_plan(&times, 0, advice->machine, mixt__trainer_compiled(full->inner));
         if (status == MIXT_OK)
-            status = add_plan(&times, 1, advice->machine, lower->core.train);
+            status = add_plan(&times, 1, advice->machine, mixt__trainer_compiled(lower->inner));
         if (status == MIXT_OK)
             status = finish(make_rules(&times, low, policy, layers), policy);
-        mixt__trainer_free(&lower->core);
+        mixt__trainer_close(lower);
     }
-    mixt__trainer_free(&full->core);
+    mixt__trainer_close(full);
     mixt__free(times.list);
     return status;
 }
@@ -136,7 +136,7 @@ mixt_status mixt__by_layer_bearable(mixt_run *run, const mixt__contender *fp32, 
     if (status == MIXT_OK)
         status = finish(bearable_rules(found, low, policy, layers), policy);
     mixt_sensitivity_free(found);
-    mixt__trainer_free(&trainer->core);
+    mixt__trainer_close(trainer);
     if (status == MIXT_OK && !*layers) {
         mixt_policy_free(*policy);
         *policy = NULL;

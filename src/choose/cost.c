@@ -98,9 +98,9 @@ static void add_odd(mixt__step_cost *sum, const mixt_machine *machine, const mix
  *  which are written too, with the working copies. */
 static double update_bytes(const mixt__trainer *t)
 {
-    double bytes = 0, moments = mixt__optimizer_moments(&t->settings.optimizer);
-    for (int64_t i = 0; i < t->params->segment_count; i++) {
-        const mixt__segment *s = &t->params->segments[i];
+    double bytes = 0, moments = mixt__optimizer_moments(&mixt__trainer_settings_of(t)->optimizer);
+    for (int64_t i = 0; i < mixt__trainer_params(t)->segment_count; i++) {
+        const mixt__segment *s = &mixt__trainer_params(t)->segments[i];
         double copy = s->low != MIXT_DTYPE_NONE ? (double)mixt_dtype_size(s->low) : 0;
         bytes += (double)s->count * (4 + 4 * (3 + 2 * moments) + copy);
     }
@@ -109,9 +109,9 @@ static double update_bytes(const mixt__trainer *t)
 
 mixt__step_cost mixt__cost_step(const mixt_machine *machine, const mixt__trainer *trainer)
 {
-    const mixt__executable *step = trainer->train;
+    const mixt__executable *step = mixt__trainer_compiled(trainer);
     mixt__step_cost sum = {0};
-    double passes = (double)trainer->settings.accumulate;
+    double passes = (double)mixt__trainer_settings_of(trainer)->accumulate;
     for (int64_t i = 0; i < step->graph->node_count; i++) {
         const mixt__node *n = &step->graph->nodes[i];
         mixt__op_cost cost = mixt__cost_op(machine, step, i);

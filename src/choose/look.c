@@ -32,16 +32,16 @@ typedef struct look {
 
 static void model_ops(look *l)
 {
-    const mixt__trainer *t = &l->trainer->core;
-    for (int64_t i = 0; i < t->train->graph->node_count; i++)
-        l->node_seconds[i] = mixt__cost_op(l->advice->machine, t->train, i).seconds;
+    const mixt__trainer *t = l->trainer->inner;
+    for (int64_t i = 0; i < mixt__trainer_compiled(t)->graph->node_count; i++)
+        l->node_seconds[i] = mixt__cost_op(l->advice->machine, mixt__trainer_compiled(t), i).seconds;
     l->facts.update_seconds = mixt__cost_step(l->advice->machine, t).work[MIXT_WORK_OPTIMIZER];
 }
 
 /** Rows of a profile are the nodes that run, in order, then the passes that end the step. */
 static void take_rows(look *l, const mixt_profile *profile)
 {
-    const mixt__graph *graph = l->trainer->core.train->graph;
+    const mixt__graph *graph = mixt__trainer_compiled(l->trainer->inner)->graph;
     const mixt_profile_row *row;
     int64_t next = 0;
     for (int64_t i = 0; i < graph->node_count; i++)
@@ -83,7 +83,7 @@ static double recorded_seconds(const look *l)
         if (rates[i] > 0)
             sorted[count++] = rates[i];
     if (count) {
-        const mixt__trainer_settings *s = &l->trainer->core.settings;
+        const mixt__trainer_settings *s = mixt__trainer_settings_of(l->trainer->inner);
         qsort(sorted, (size_t)count, sizeof *sorted, by_value);
         seconds = (double)(s->batch * s->accumulate) / sorted[count / 2];
     }
@@ -96,7 +96,7 @@ static double recorded_seconds(const look *l)
 static mixt_status measure_waiting(look *l, int64_t steps)
 {
     double ready, whole = l->folder ? recorded_seconds(l) : l->contender->out.seconds;
-    MIXT_TRY(mixt__trial_resident(&l->trainer->core, l->run->experiment.train, steps, &ready));
+    MIXT_TRY(mixt__trial_resident(l->trainer->inner, l->run->experiment.train, steps, &ready));
     double wait = isnan(whole) ? 0 : 1 - ready / whole;
     l->facts.wait = wait > least_wait ? wait : 0;
     return MIXT_OK;
@@ -108,16 +108,17 @@ static mixt_status measure_waiting(look *l, int64_t steps)
  */
 static double larger_batch(const look *l)
 {
-    const mixt__trainer *t = &l->trainer->core;
+    const mixt__trainer *t = l->trainer->inner;
     mixt_trainer *larger;
-    int64_t split = t->settings.split;
-    if (mixt_data_batches(l->run->experiment.train, 2 * t->settings.batch * split) < t->settings.accumulate / split ||
+    int64_t split = mixt__trainer_settings_of(t)->split;
+    if (mixt_data_batches(l->run->experiment.train, 2 * mixt__trainer_settings_of(t)->batch * split) <
+            mixt__trainer_settings_of(t)->accumulate / split ||
         mixt__trial_open(l->run, l->contender, 2, &larger) != MIXT_OK)
         return 0;
     double one = mixt__cost_step(l->advice->machine, t).seconds;
-    double two = mixt__cost_step(l->advice->machine, &larger->core).seconds;
-    size_t more = mixt__trainer_memory(&larger->core).total - mixt__trainer_memory(t).total;
-    mixt__trainer_free(&larger->core);
+    double two = mixt__cost_step(l->advice->machine, larger->inner).seconds;
+    size_t more = mixt__trainer_memory(larger->inner).total - mixt__trainer_memory(t).total;
+    mixt__trainer_close(larger);
     return l->contender->out.memory + more <= l->advice->limit ? fmax(0, 1 - two / (2 * one)) : 0;
 }
 
@@ -126,10 +127,11 @@ static double larger_batch(const look *l)
 static mixt_status find_facts(look *l)
 {
     double step = l->contender->out.seconds;
-    l->node_seconds = mixt__alloc((size_t)(l->trainer->core.train->graph->node_count + 1) * sizeof *l->node_seconds);
+    l->node_seconds = mixt__alloc((size_t)(mixt__trainer_compiled(l->trainer->inner)->graph->node_count + 1) *
+                                  sizeof *l->node_seconds);
     if (!l->node_seconds)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at a step");
-    l->facts.trainer = &l->trainer->core;
+    l->facts.trainer = l->trainer->inner;
     l->facts.node_seconds = l->node_seconds;
     l->facts.larger_batch = larger_batch(l);
     if (l->advice->assumed || !l->contender->fits || !(STEPS_MIN * step < l->limit)) {
@@ -150,6 +152,6 @@ mixt_status mixt__look(mixt_advice *advice, mixt_run *run, const mixt__contender
     if (status == MIXT_OK)
         mixt__remedies(advice, &l.facts);
     mixt__free(l.node_seconds);
-    mixt__trainer_free(&l.trainer->core);
+    mixt__trainer_close(l.trainer);
     return status;
 }

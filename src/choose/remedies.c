@@ -187,7 +187,7 @@ static void find_update(const step *s)
 
 static void find_small_batch(const step *s)
 {
-    const mixt__trainer_settings *settings = &s->facts->trainer->settings;
+    const mixt__trainer_settings *settings = mixt__trainer_settings_of(s->facts->trainer);
     long long batch = (long long)(settings->batch * settings->split);
     found f = {.seconds = s->facts->larger_batch * s->seconds, .ops = 1};
     f.gain = f.seconds;
@@ -215,8 +215,8 @@ static int by_gain(const void *x, const void *y)
 
 void mixt__remedies(mixt_advice *advice, const mixt__step_facts *facts)
 {
-    step s = {.advice = advice, .facts = facts, .plan = facts->trainer->train};
-    s.passes = (double)facts->trainer->settings.accumulate;
+    step s = {.advice = advice, .facts = facts, .plan = mixt__trainer_compiled(facts->trainer)};
+    s.passes = (double)mixt__trainer_settings_of(facts->trainer)->accumulate;
     s.seconds = facts->update_seconds;
     for (int64_t i = 0; i < s.plan->graph->node_count; i++)
         s.seconds += runs(&s, i) ? s.passes * facts->node_seconds[i] : 0;

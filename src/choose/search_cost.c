@@ -10,7 +10,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "train/lengths.h"
+#include "train/resident.h"
 
 #include <math.h>
 
@@ -27,65 +27,21 @@ double mixt__search_cost(const mixt__search *s, const mixt__search_try *tried)
 
 /* ---- time ---- */
 
-/** A trainer, the batch that it steps on, and the batch as its step reads it. */
+/** A trainer, and the batches that it steps on as its step reads them. */
 typedef struct stopwatch {
     mixt__search *s;
     mixt_trainer *trainer;
-    char *input, *target;  // as the data has them
-    void *fed[2];          // in the device's memory
+    mixt__resident batches;
     mixt_policy *sides[2]; // FP32, the policy
 } stopwatch;
 
-/** One batch of every pass, read once. */
-static mixt_status read_batches(stopwatch *c)
-{
-    const mixt__trainer *t = &c->trainer->core;
-    mixt__lengths_select_whole(&c->trainer->core); // of buckets the longest
-    c->input = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.input_room);
-    c->target = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.target_room);
-    if (!c->input || !c->target)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(mixt_data_batch(c->s->e.train, t->settings.batch, i, c->input + (size_t)i * t->feed.input_room,
-                                 c->target + (size_t)i * t->feed.target_room));
-    return MIXT_OK;
-}
-
-static void free_fed(stopwatch *c)
-{
-    for (int i = 0; i < 2; i++)
-        if (c->fed[i])
-            c->trainer->core.backend->free(c->fed[i]);
-    c->fed[0] = c->fed[1] = NULL;
-}
-
-/** Puts the batches where and as the compiled step reads them: a run's loader has done that before the step. */
-static mixt_status feed(stopwatch *c)
-{
-    mixt__trainer *t = &c->trainer->core;
-    const mixt__feed *f = &t->feed;
-    free_fed(c);
-    c->fed[0] = t->backend->alloc((size_t)t->settings.accumulate * f->input_bytes);
-    c->fed[1] = t->backend->alloc((size_t)t->settings.accumulate * f->target_bytes);
-    if (!c->fed[0] || !c->fed[1])
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
-    for (int64_t i = 0; i < t->settings.accumulate; i++) {
-        const void *input;
-        MIXT_TRY(mixt__feed_round(&t->feed, c->input + (size_t)i * f->input_room, &input));
-        MIXT_TRY(t->backend->upload((char *)c->fed[0] + (size_t)i * f->input_bytes, input, f->input_bytes));
-        MIXT_TRY(t->backend->upload((char *)c->fed[1] + (size_t)i * f->target_bytes,
-                                    c->target + (size_t)i * f->target_room, f->target_bytes));
-    }
-    return MIXT_OK;
-}
-
 static mixt_status steps(stopwatch *c, int64_t count, double *seconds)
 {
-    mixt__trainer *t = &c->trainer->core;
+    mixt__trainer *t = c->trainer->inner;
     double started = mixt__time_now();
     for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(mixt__trainer_step_on(t, c->fed[0], c->fed[1], true, NULL));
-    MIXT_TRY(t->backend->synchronize());
+        MIXT_TRY(mixt__resident_step(&c->batches, 0, NULL));
+    MIXT_TRY(mixt__trainer_backend(t)->synchronize());
     *seconds = (mixt__time_now() - started) / (double)count;
     return MIXT_OK;
 }
@@ -95,10 +51,11 @@ static mixt_status change_side(stopwatch *c, int side, double *seconds)
 {
     mixt_step step;
     MIXT_TRY(mixt_trainer_set_policy(c->trainer, c->sides[side]));
-    MIXT_TRY(feed(c));
+    mixt__resident_close(&c->batches);
+    MIXT_TRY(mixt__resident_open(&c->batches, c->trainer->inner, c->s->e.train, 1));
     for (int i = 0, good = 0; good < WARM && i < SETTLE_MAX && !mixt__search_halted(c->s); i++) {
         double started = mixt__time_now();
-        MIXT_TRY(mixt__trainer_step_on(&c->trainer->core, c->fed[0], c->fed[1], true, &step));
+        MIXT_TRY(mixt__resident_step(&c->batches, 0, &step));
         *seconds = mixt__time_now() - started;
         good = step.skipped ? 0 : good + 1;
     }
@@ -143,8 +100,7 @@ static mixt_status open_stopwatch(stopwatch *c, const mixt__search_try *tried)
 {
     MIXT_TRY(mixt__search_policy(&c->s->groups, c->s->fp32->levels, &c->sides[0]));
     MIXT_TRY(mixt__search_policy(&c->s->groups, tried->levels, &c->sides[1]));
-    MIXT_TRY(mixt__search_trainer(c->s, c->sides[0], 0, true, &c->trainer));
-    return read_batches(c);
+    return mixt__search_trainer(c->s, c->sides[0], 0, true, &c->trainer);
 }
 
 static mixt_status measure_time(mixt__search *s, mixt__search_try *tried)
@@ -154,11 +110,8 @@ static mixt_status measure_time(mixt__search *s, mixt__search_try *tried)
     mixt_status status = open_stopwatch(&c, tried);
     if (status == MIXT_OK)
         status = time_rounds(&c, tried != s->fp32, &fp32, &ratio);
-    if (c.trainer)
-        free_fed(&c);
+    mixt__resident_close(&c.batches);
     mixt__trainer_close(c.trainer);
-    mixt__free(c.input);
-    mixt__free(c.target);
     for (int i = 0; i < 2; i++)
         mixt_policy_free(c.sides[i]);
     if (status == MIXT_OK && !mixt__search_halted(s))

@@ -35,7 +35,7 @@ mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int
         o.schedule = "constant";
         o.warmup = 0;
     }
-    *trainer = mixt__trainer_open(s->e.context, &plan->core.model, &o);
+    *trainer = mixt__trainer_open(s->e.context, mixt__trainer_model(plan->inner), &o);
     if (!*trainer)
         return MIXT_ERROR_CONFIG;
     mixt_status status = mixt_trainer_compile(*trainer, s->e.facts);
@@ -45,7 +45,7 @@ mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int
         status = mixt__experiment_init(&e, true, NULL, NULL);
     }
     if (status == MIXT_OK)
-        status = mixt__trainer_allocate(&(*trainer)->core);
+        status = mixt__trainer_allocate((*trainer)->inner);
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt__trainer_close(*trainer);
@@ -58,7 +58,7 @@ mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int
 /** The validation samples of a part: every other block, at most as many as a trial trains on. */
 static mixt__trainer_blocks blocks_of(const mixt__search *s, mixt__search_part part)
 {
-    const mixt__trainer_settings *settings = &s->e.trainer->core.settings;
+    const mixt__trainer_settings *settings = mixt__trainer_settings_of(s->e.trainer->inner);
     int64_t samples = mixt_data_describe(s->e.val)->samples, size = settings->eval_batch;
     size = size < samples / 2 ? size : samples / 2;
     int64_t blocks = samples / size,
@@ -72,14 +72,11 @@ static mixt_status update(mixt__search *s, mixt_trainer *t, int *again, bool *di
 {
     mixt_step step;
     do {
-        int64_t batch = t->core.next_batch, runs = t->core.runs;
         MIXT_TRY(mixt_trainer_step(t, s->e.train, &step));
-        *diverged = !isfinite(step.loss) || (step.skipped && !t->core.settings.scaling.enabled);
+        *diverged = !isfinite(step.loss) || (step.skipped && !mixt__trainer_settings_of(t->inner)->scaling.enabled);
         if (!step.skipped || *diverged)
             return MIXT_OK;
-        mixt__trainer_stop_batches(&t->core);
-        t->core.next_batch = batch;
-        t->core.runs = runs; // the same dropout
+        mixt__trainer_seek_again(t->inner);
         *diverged = ++*again > AGAIN_MAX;
     } while (!*diverged);
     return MIXT_OK;
@@ -104,9 +101,9 @@ static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part par
     *loss = INFINITY;
     if (diverged)
         return MIXT_OK;
-    mixt__trainer_stop_batches(&t->core);
+    mixt__trainer_stop_batches(t->inner);
     mixt__trainer_blocks blocks = blocks_of(s, part);
-    MIXT_TRY(mixt__trainer_evaluate_blocks(&t->core, s->e.val, &blocks, &found));
+    MIXT_TRY(mixt__trainer_evaluate_blocks(t->inner, s->e.val, &blocks, &found));
     *loss = isfinite(found.loss) ? found.loss : (double)INFINITY;
     return MIXT_OK;
 }
@@ -121,7 +118,7 @@ static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__sea
     mixt_status status = mixt__search_trainer(s, policy, number, false, &t);
     mixt_policy_free(policy);
     if (status == MIXT_OK) {
-        t->core.next_batch = number * s->steps[part] * t->core.settings.accumulate;
+        mixt__trainer_seek(t->inner, number * s->steps[part] * mixt__trainer_settings_of(t->inner)->accumulate);
         status = train(s, t, part, &loss, &seconds);
     }
     mixt__trainer_close(t);

@@ -87,7 +87,7 @@ static mixt_status open_experiment(mixt__search *s)
         return mixt__fail(MIXT_ERROR_DATA, "a search compares losses on a validation part of at least 2 samples, which "
                                            "this data has not: data.val_fraction=0.1 takes it off the training part");
     MIXT_TRY(mixt_trainer_set_precision(s->e.trainer, "bf16")); // any lower format shows what is fused and shared
-    MIXT_TRY(mixt__search_groups_find(s->e.trainer->core.train->graph, &s->groups));
+    MIXT_TRY(mixt__search_groups_find(mixt__trainer_compiled(s->e.trainer->inner)->graph, &s->groups));
     if (!s->groups.count)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy could choose");
     return MIXT_OK;
@@ -173,7 +173,7 @@ static mixt_status time_step(mixt__search *s, double *seconds)
         double started = mixt__time_now();
         status = mixt_trainer_step(t, s->e.train, NULL);
         if (status == MIXT_OK)
-            status = t->core.backend->synchronize();
+            status = mixt__trainer_backend(t->inner)->synchronize();
         *seconds = fmin(*seconds, mixt__time_now() - started);
         mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
     }

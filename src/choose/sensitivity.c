@@ -81,12 +81,12 @@ static mixt_status read_options(job *j)
 {
     mixt_sensitivity_info *info = &j->s->info;
     const mixt_sensitivity_options *o = j->options;
-    bool host = j->trainer->core.backend->host_memory;
+    bool host = mixt__trainer_backend(j->trainer->inner)->host_memory;
     info->trials = o->trials ? o->trials : TRIALS_DEFAULT;
     if (info->trials < 1 || info->trials > TRIALS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld trials: from 1 to %d", (long long)o->trials, TRIALS_MAX);
     MIXT_TRY(parse_formats(info, o->formats ? o->formats : host ? "fp16,bf16" : "fp16,bf16,tf32"));
-    info->batch = batch_size(info, j->trainer->core.settings.batch);
+    info->batch = batch_size(info, mixt__trainer_settings_of(j->trainer->inner)->batch);
     return MIXT_OK;
 }
 
@@ -109,11 +109,11 @@ static mixt_status go_to(job *j, int64_t point)
     static const char *const may_differ[] = {"precision", NULL}; // a run may have gone on under another policy
     mixt__checkpoint *checkpoint;
     if (!point)
-        return mixt__snapshot_restore(&j->start, &j->trainer->core);
+        return mixt__snapshot_restore(&j->start, j->trainer->inner);
     snprintf(folder, sizeof folder, "%.*s/checkpoints", (int)sizeof folder - 64, j->options->folder);
     MIXT_TRY(mixt__checkpoint_open(mixt__checkpoint_path(folder, j->checkpoints[j->checkpoint_count - point], path),
                                    &checkpoint));
-    mixt_status status = mixt__trainer_restore(&j->trainer->core, checkpoint, may_differ);
+    mixt_status status = mixt__trainer_restore(j->trainer->inner, checkpoint, may_differ);
     mixt__checkpoint_close(checkpoint);
     return status;
 }
@@ -124,16 +124,18 @@ static mixt_status go_to(job *j, int64_t point)
  *  FP16 comes to from its first scale on, which falls while gradients overflow. */
 static mixt_status find_scale(job *j, mixt__replay *r)
 {
-    mixt__trainer *t = &j->trainer->core;
-    mixt__trainer_settings settings = t->settings;
+    mixt__trainer *t = j->trainer->inner;
+    mixt__trainer_settings settings = *mixt__trainer_settings_of(t);
     mixt_policy *named;
     MIXT_TRY(mixt_policy_named("fp16", &named));
     mixt_status status = mixt__trainer_settings_parse(&j->trainer->options, named, &settings);
     mixt_policy_free(named);
     MIXT_TRY(status);
     const mixt__scaling *scaling = &settings.scaling;
-    r->scale = !scaling->enabled ? 1 : t->settings.scaling.enabled ? t->control_copy.scale : scaling->initial;
-    if (!scaling->enabled || !scaling->dynamic || t->control_copy.step > 0)
+    r->scale = !scaling->enabled                               ? 1
+               : mixt__trainer_settings_of(t)->scaling.enabled ? mixt__trainer_control(t)->scale
+                                                               : scaling->initial;
+    if (!scaling->enabled || !scaling->dynamic || mixt__trainer_control(t)->step > 0)
         return MIXT_OK;
     return mixt__replay_settle_scale(r, scaling);
 }
@@ -232,7 +234,8 @@ static mixt_status estimate_cells(job *j, mixt__replay *r, int64_t point)
     mixt_status status = estimate_with(j, r, probe);
     mixt__probe_close(probe);
     const mixt__trainer *t = r->trainer;
-    double step = mixt__executable_flops(t->train, true) * (double)t->settings.accumulate;
+    double step =
+        mixt__executable_flops(mixt__trainer_compiled(t), true) * (double)mixt__trainer_settings_of(t)->accumulate;
     info->steps += step > 0 ? r->flops / step : 0;
     return status;
 }
@@ -254,7 +257,7 @@ static mixt_status visit(job *j, int64_t point, mixt_status (*look)(job *, mixt_
     j->event.point = point + 1;
     j->event.points = j->s->info.points;
     MIXT_TRY(go_to(j, point));
-    mixt_status status = mixt__replay_open(&r, &j->trainer->core, j->data, j->s->info.batch, j->s->info.trials);
+    mixt_status status = mixt__replay_open(&r, j->trainer->inner, j->data, j->s->info.batch, j->s->info.trials);
     if (status == MIXT_OK)
         status = look(j, &r, point);
     mixt__replay_close(&r);
@@ -297,13 +300,13 @@ static mixt_status measure(job *j)
 static mixt_status analyse(job *j)
 {
     mixt_sensitivity *s = j->s;
-    MIXT_TRY(mixt__sense_layers_find(&j->trainer->core, &s->layers));
+    MIXT_TRY(mixt__sense_layers_find(j->trainer->inner, &s->layers));
     MIXT_TRY(make_cells(s));
     MIXT_TRY(list_checkpoints(j));
     s->info.points = 1 + j->checkpoint_count;
     j->scales = mixt__alloc((size_t)s->info.points * sizeof *j->scales);
     mixt_status status = j->scales ? measure(j) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the points of training");
-    mixt_status restored = mixt__snapshot_restore(&j->start, &j->trainer->core);
+    mixt_status restored = mixt__snapshot_restore(&j->start, j->trainer->inner);
     s->info.steps /= (double)s->info.points;
     MIXT_TRY(status);
     MIXT_TRY(restored);
@@ -312,12 +315,12 @@ static mixt_status analyse(job *j)
 
 static mixt_status run(job *j)
 {
-    mixt__trainer *t = &j->trainer->core;
+    mixt__trainer *t = j->trainer->inner;
     MIXT_TRY(read_options(j));
-    if (t->hand_gradients)
+    if (mixt__trainer_has_hand_gradients(t))
         return mixt__fail(MIXT_ERROR_STATE, "gradients made by hand are waiting: apply or discard them first");
-    if (!t->train) {
-        mixt__batch_spec spec = mixt__trainer_spec_of(j->data, t->settings.batch);
+    if (!mixt__trainer_compiled(t)) {
+        mixt__batch_spec spec = mixt__trainer_spec_of(j->data, mixt__trainer_settings_of(t)->batch);
         MIXT_TRY(mixt__trainer_compile(t, &spec));
     }
     MIXT_TRY(mixt__trainer_allocate(t));

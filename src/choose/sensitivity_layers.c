@@ -154,12 +154,12 @@ static mixt_status list(mixt__sense_layers *l, const mixt__graph *source, const 
 mixt_status mixt__sense_layers_find(const mixt__trainer *t, mixt__sense_layers *l)
 {
     mixt__graph *source;
-    mixt__model model = t->model;
+    mixt__model model = *mixt__trainer_model(t);
     model.teacher = NULL; // whose formats nobody asks about
-    MIXT_TRY(mixt__model_build(&model, &t->spec, true, &source));
-    mixt_status status = mixt__freeze(source, t->settings.freeze);
+    MIXT_TRY(mixt__model_build(&model, mixt__trainer_spec(t), true, &source));
+    mixt_status status = mixt__freeze(source, mixt__trainer_settings_of(t)->freeze);
     if (status == MIXT_OK)
-        status = list(l, source, t->params);
+        status = list(l, source, mixt__trainer_params(t));
     mixt__graph_free(source);
     if (status == MIXT_OK && !l->count)
         return mixt__fail(MIXT_ERROR_STATE, "this model has no layer whose format a policy could change");

@@ -180,12 +180,12 @@ static mixt_status mark_all(mixt__probe *p)
 static mixt_status build_source(mixt__probe *p)
 {
     const mixt__trainer *t = p->replay->trainer;
-    mixt__batch_spec spec = t->spec;
+    mixt__batch_spec spec = *mixt__trainer_spec(t);
     mixt__spec_resize(&spec, p->replay->batch);
-    mixt__model model = t->model;
+    mixt__model model = *mixt__trainer_model(t);
     model.teacher = NULL; // whose formats nobody asks about
     MIXT_TRY(mixt__model_build(&model, &spec, true, &p->source));
-    MIXT_TRY(mixt__freeze(p->source, t->settings.freeze));
+    MIXT_TRY(mixt__freeze(p->source, mixt__trainer_settings_of(t)->freeze));
     p->targets = (double)mixt__shape_count(&spec.target);
     p->layer_of = mixt__alloc((size_t)(p->source->node_count + 1) * sizeof *p->layer_of);
     if (!p->layer_of)
@@ -255,7 +255,8 @@ mixt_status mixt__probe_open(mixt_sensitivity *s, mixt__replay *replay, mixt__pr
 
 static mixt_status fetch(const mixt__probe *p, int32_t value, void *to, size_t bytes)
 {
-    return p->replay->trainer->backend->download(to, mixt__executable_address(p->shadow->executable, value), bytes);
+    return mixt__trainer_backend(p->replay->trainer)
+        ->download(to, mixt__executable_address(p->shadow->executable, value), bytes);
 }
 
 static mixt_status read_results(mixt__probe *p, int64_t trial)
@@ -327,7 +328,7 @@ static bool counts_for(const mixt__twin *t, int state)
 /** Adds what a twin shows of a layer's own outputs and gradients. */
 static void add_own(const mixt__probe *p, const mixt__twin *t, const double *n, const mixt__sense_layer *own, losses *l)
 {
-    int32_t segment = t->param >= 0 ? p->replay->trainer->params->segment_of[t->param] : -1;
+    int32_t segment = t->param >= 0 ? mixt__trainer_params(p->replay->trainer)->segment_of[t->param] : -1;
     if (t->kind == MIXT_TWIN_FORWARD || t->kind == MIXT_TWIN_ROUNDED) {
         l->signal += n[MIXT_DIFF_REFERENCE];
         l->noise += n[MIXT_DIFF_SQUARES];

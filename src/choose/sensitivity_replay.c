@@ -33,14 +33,15 @@ mixt__shadow_batch mixt__replay_batch(const mixt__replay *r, int64_t trial)
     mixt__shadow_batch b = {.input = r->inputs + (size_t)trial * r->input_bytes,
                             .target = r->targets + (size_t)trial * r->target_bytes,
                             .scale = r->scale};
-    b.key = mixt__rng_key(r->trainer->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(r->trainer->runs + trial));
+    b.key = mixt__rng_key(mixt__trainer_settings_of(r->trainer)->seed, MIXT_RNG_STREAM_PASS,
+                          (uint64_t)(mixt__trainer_runs(r->trainer) + trial));
     return b;
 }
 
 /** Batches from where training would go on. */
 static mixt_status read_batches(mixt__replay *r, const mixt_data *data)
 {
-    int64_t next = r->trainer->next_batch * (r->trainer->settings.batch / r->batch);
+    int64_t next = mixt__trainer_position(r->trainer) * (mixt__trainer_settings_of(r->trainer)->batch / r->batch);
     for (int64_t i = 0; i < r->trials; i++)
         MIXT_TRY(mixt_data_batch(data, r->batch, next + i, r->inputs + (size_t)i * r->input_bytes,
                                  r->targets + (size_t)i * r->target_bytes));
@@ -49,7 +50,7 @@ static mixt_status read_batches(mixt__replay *r, const mixt_data *data)
 
 static mixt_status read_moments(mixt__replay *r)
 {
-    const mixt__params *params = r->trainer->params;
+    const mixt__params *params = mixt__trainer_params(r->trainer);
     const float *moments[2] = {params->moment1, params->moment2};
     size_t bytes = (size_t)params->total * sizeof(float);
     for (int m = 0; m < 2; m++) {
@@ -58,7 +59,7 @@ static mixt_status read_moments(mixt__replay *r)
         r->moments[m] = mixt__alloc_uninit(bytes);
         if (!r->moments[m])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the optimizer's moments");
-        MIXT_TRY(r->trainer->backend->download(r->moments[m], moments[m], bytes));
+        MIXT_TRY(mixt__trainer_backend(r->trainer)->download(r->moments[m], moments[m], bytes));
     }
     return MIXT_OK;
 }
@@ -72,11 +73,11 @@ mixt_status mixt__replay_open(mixt__replay *r, mixt__trainer *trainer, const mix
     r->target_bytes = mixt_data_target_bytes(data, batch);
     r->inputs = mixt__alloc(n * r->input_bytes);
     r->targets = mixt__alloc(n * r->target_bytes);
-    r->gradients = mixt__alloc_uninit(n * (size_t)trainer->params->total * sizeof *r->gradients);
+    r->gradients = mixt__alloc_uninit(n * (size_t)mixt__trainer_params(trainer)->total * sizeof *r->gradients);
     r->losses = mixt__alloc(n * sizeof *r->losses);
     r->norms = mixt__alloc(n * sizeof *r->norms);
-    r->low = mixt__alloc_uninit((size_t)trainer->params->total * sizeof *r->low);
-    r->sums = mixt__alloc((size_t)parts_of(trainer->params->total) * sizeof *r->sums);
+    r->low = mixt__alloc_uninit((size_t)mixt__trainer_params(trainer)->total * sizeof *r->low);
+    r->sums = mixt__alloc((size_t)parts_of(mixt__trainer_params(trainer)->total) * sizeof *r->sums);
     if (!r->inputs || !r->targets || !r->gradients || !r->losses || !r->norms || !r->low || !r->sums)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the gradients of %lld batches", (long long)trials);
     MIXT_TRY(read_moments(r));
@@ -136,7 +137,7 @@ static void scale_parts(void *argument, int64_t begin, int64_t end, int thread)
  */
 static mixt_status take_gradients(mixt__replay *r, const mixt__shadow *shadow, float *gradients, double *norm)
 {
-    scaled x = {gradients, r->trainer->params->total, 1 / r->scale, r->sums};
+    scaled x = {gradients, mixt__trainer_params(r->trainer)->total, 1 / r->scale, r->sums};
     double squares = 0;
     MIXT_TRY(mixt__shadow_gradients(shadow, 0, x.count, gradients));
     mixt__parallel(parts_of(x.count), 1, scale_parts, &x);
@@ -151,7 +152,7 @@ mixt_status mixt__replay_take(mixt__replay *r, const mixt__shadow *shadow, int64
     MIXT_TRY(take_outputs(r, shadow));
     MIXT_TRY(mixt__shadow_logits(shadow, r->outputs + trial * r->logits));
     r->flops += mixt__executable_flops(shadow->executable, true);
-    return take_gradients(r, shadow, r->gradients + trial * r->trainer->params->total, &r->norms[trial]);
+    return take_gradients(r, shadow, r->gradients + trial * mixt__trainer_params(r->trainer)->total, &r->norms[trial]);
 }
 
 mixt_status mixt__replay_reference(mixt__replay *r)
@@ -203,19 +204,21 @@ static double update_of(const direction *d, double g, double m, double v)
 
 static direction direction_of(const mixt__trainer *t)
 {
-    mixt__control next = t->control_copy;
+    mixt__control next = *mixt__trainer_control(t);
     next.step++;
-    mixt__control_bias(&next, &t->settings.optimizer);
-    return (direction){.optimizer = t->settings.optimizer,
+    mixt__control_bias(&next, &mixt__trainer_settings_of(t)->optimizer);
+    return (direction){.optimizer = mixt__trainer_settings_of(t)->optimizer,
                        .inv_bias1 = (double)next.inv_bias1,
                        .inv_sqrt_bias2 = (double)next.inv_sqrt_bias2,
-                       .clip_value = (double)t->settings.clip_value};
+                       .clip_value = (double)mixt__trainer_settings_of(t)->clip_value};
 }
 
 /** What clipping by norm multiplies gradients of this length with. */
 static double clip_factor(const mixt__trainer *t, double norm)
 {
-    return t->settings.clip_norm > 0 ? fmin(1.0, (double)t->settings.clip_norm / (norm + 1e-6)) : 1.0;
+    return mixt__trainer_settings_of(t)->clip_norm > 0
+               ? fmin(1.0, (double)mixt__trainer_settings_of(t)->clip_norm / (norm + 1e-6))
+               : 1.0;
 }
 
 /** A comparison under way. */
@@ -277,7 +280,7 @@ static void add_sums(pairs *p, const pairs *part)
 /** The sums over each parameter's gradients. @param segments one for each, and behind them one for each part */
 static void compare_segments(const mixt__replay *r, int64_t trial, double norm, pairs *segments)
 {
-    const mixt__params *params = r->trainer->params;
+    const mixt__params *params = mixt__trainer_params(r->trainer);
     double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
     comparison x = {r, r->gradients + trial * params->total, factors, direction_of(r->trainer), 0, 0, NULL};
     x.parts = segments + params->segment_count;
@@ -315,8 +318,9 @@ static mixt_status largest_watched(const mixt__shadow *shadow, double *largest)
         double numbers[MIXT_STATS_NUMBERS];
         if (g->nodes[i].op != &mixt__op_tensor_stats)
             continue;
-        MIXT_TRY(shadow->trainer->backend->download(
-            numbers, mixt__executable_address(shadow->executable, g->nodes[i].out[0]), sizeof numbers));
+        MIXT_TRY(
+            mixt__trainer_backend(shadow->trainer)
+                ->download(numbers, mixt__executable_address(shadow->executable, g->nodes[i].out[0]), sizeof numbers));
         *largest = fmax(*largest, numbers[MIXT_STATS_AMAX]);
     }
     return MIXT_OK;
@@ -410,7 +414,7 @@ static mixt_status run_trial(mixt__replay *r, mixt__shadow *shadow, int64_t tria
     first.loss_change = loss - r->losses[trial];
     for (int64_t i = 0; i < count; i++) {
         seen[i] = first;
-        judge_gradients(room, r->trainer->params->segment_count, sets[i], norm, &seen[i]);
+        judge_gradients(room, mixt__trainer_params(r->trainer)->segment_count, sets[i], norm, &seen[i]);
     }
     return MIXT_OK;
 }
@@ -421,7 +425,7 @@ static mixt_status run_sets(mixt__replay *r, const mixt__policy *policy, const b
 {
     mixt__shadow_options options = {.policy = policy, .batch = r->batch, .keep_logits = true};
     mixt__shadow *shadow;
-    const mixt__params *params = r->trainer->params;
+    const mixt__params *params = mixt__trainer_params(r->trainer);
     int64_t gradients = params->segment_count + parts_of(params->total), outputs = parts_of(r->logits);
     pairs *room = mixt__alloc((size_t)(gradients > outputs ? gradients : outputs) * sizeof *room);
     if (!room)
@@ -464,14 +468,14 @@ mixt_status mixt__replay_layers(mixt__replay *r, const mixt__policy *policy, con
                                 mixt__seen *whole, mixt__seen *own)
 {
     int64_t count = 0;
-    bool *all = mixt__alloc((size_t)r->trainer->params->segment_count + 1);
+    bool *all = mixt__alloc((size_t)mixt__trainer_params(r->trainer)->segment_count + 1);
     const bool **sets = mixt__alloc((size_t)(layers->count + 1) * sizeof *sets);
     mixt__seen *seen = mixt__alloc((size_t)(r->trials * (layers->count + 1)) * sizeof *seen);
     mixt_status status = MIXT_OK;
     if (!all || !sets || !seen)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of all layers");
     if (status == MIXT_OK) {
-        memset(all, true, (size_t)r->trainer->params->segment_count);
+        memset(all, true, (size_t)mixt__trainer_params(r->trainer)->segment_count);
         count = list_sets(layers, all, sets);
         status = run_sets(r, policy, sets, count, seen);
     }

@@ -3,7 +3,7 @@
 #include "choose/trial.h"
 
 #include "base/threads.h"
-#include "train/lengths.h"
+#include "train/resident.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,26 +78,27 @@ mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, in
     options.batch *= larger;
     options.split = contender->split;
     options.recompute_budget = contender->activations;
-    *trainer = mixt__trainer_open(e->context, &e->trainer->core.model, &options);
+    *trainer = mixt__trainer_open(e->context, mixt__trainer_model(e->trainer->inner), &options);
     if (!*trainer)
         return MIXT_ERROR_MEMORY;
     mixt_status status = mixt_trainer_compile(*trainer, e->train);
-    if (status != MIXT_OK)
-        mixt__trainer_free(&(*trainer)->core);
+    if (status != MIXT_OK) {
+        mixt__trainer_close(*trainer);
+        *trainer = NULL;
+    }
     return status;
 }
 
 static void give_up(entry *e)
 {
-    if (e->trainer)
-        mixt__trainer_free(&e->trainer->core);
+    mixt__trainer_close(e->trainer);
     e->trainer = NULL;
 }
 
 /** Some updates, begun and ended with an idle device; the mean loss of those whose result is there. */
 static mixt_status make_updates(const mixt__trial *t, entry *e, int64_t count, double *loss)
 {
-    mixt__trainer *core = &e->trainer->core;
+    mixt__trainer *core = e->trainer->inner;
     bool host = backend_of(t)->host_memory;
     mixt_step step = {0};
     double sum = 0;
@@ -106,7 +107,7 @@ static mixt_status make_updates(const mixt__trial *t, entry *e, int64_t count, d
         sum += step.loss;
     }
     MIXT_TRY(backend_of(t)->synchronize());
-    MIXT_TRY(mixt__trainer_result(core, core->attempts, &step));
+    MIXT_TRY(mixt__trainer_result(core, mixt__trainer_steps(core), &step));
     *loss = host ? sum / (double)count : step.loss;
     return MIXT_OK;
 }
@@ -244,53 +245,22 @@ static mixt_status make_rounds(mixt__trial *t)
 
 /* ---- batches that lie ready ---- */
 
-/** The first batches of the data, one update's, in the device's memory as the step reads them. */
-static mixt_status fill(mixt__trainer *t, const mixt_data *data, void *const host[2], void *const device[2])
+mixt_status mixt__trial_resident(mixt__trainer *t, const mixt_data *data, int64_t steps, double *seconds)
 {
-    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
-    for (int64_t i = 0; i < t->settings.accumulate; i++) {
-        const void *rounded;
-        MIXT_TRY(mixt_data_batch(data, t->settings.batch, i, host[0], host[1]));
-        MIXT_TRY(mixt__feed_round(&t->feed, host[0], &rounded));
-        MIXT_TRY(t->backend->upload((char *)device[0] + (size_t)i * input, rounded, input));
-        MIXT_TRY(t->backend->upload((char *)device[1] + (size_t)i * target, host[1], target));
-    }
-    return MIXT_OK;
-}
-
-static mixt_status time_resident(mixt__trainer *t, void *const device[2], int64_t steps, double *seconds)
-{
+    mixt__resident batches;
     double times[RESIDENT_MAX];
     int count = 0;
-    for (int64_t i = 0; i <= steps && count < RESIDENT_MAX; i++) {
+    MIXT_TRY(mixt__resident_open(&batches, t, data, 1));
+    mixt_status status = MIXT_OK;
+    for (int64_t i = 0; status == MIXT_OK && (i <= steps || !count) && count < RESIDENT_MAX; i++) {
         mixt_step step;
         double start = mixt__time_now();
-        MIXT_TRY(mixt__trainer_step_on(t, device[0], device[1], true, &step));
+        status = mixt__resident_step(&batches, 0, &step);
         if (i > 0)
             times[count++] = mixt__time_now() - start;
     }
-    *seconds = median(times, count);
-    return MIXT_OK;
-}
-
-mixt_status mixt__trial_resident(mixt__trainer *t, const mixt_data *data, int64_t steps, double *seconds)
-{
-    MIXT_TRY(mixt__trainer_allocate(t));
-    mixt__lengths_select_whole(t); // of buckets the longest
-    size_t passes = (size_t)t->settings.accumulate;
-    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(t->feed.target_bytes)};
-    void *device[2] = {t->backend->alloc(passes * t->feed.input_bytes),
-                       t->backend->alloc(passes * t->feed.target_bytes)};
-    mixt_status status = host[0] && host[1] && device[0] && device[1]
-                             ? fill(t, data, host, device)
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
-    if (status == MIXT_OK)
-        status = time_resident(t, device, steps > 1 ? steps : 1, seconds);
-    for (int i = 0; i < 2; i++) {
-        mixt__free(host[i]);
-        if (device[i])
-            t->backend->free(device[i]);
-    }
+    *seconds = status == MIXT_OK ? median(times, count) : (double)NAN;
+    mixt__resident_close(&batches);
     return status;
 }
 

@@ -22,8 +22,8 @@ typedef bool mixt__trial_watch(void *user, const char *candidate, double done, d
 mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,
                             void *user);
 
-/** A trainer like the run's own under a candidate's policy, compiled, with no memory taken. It belongs to the run's
- *  context; mixt__trainer_free of its core gives its memory back before.
+/** A trainer like the run's own under a candidate's policy, compiled, with no memory taken; for
+ *  mixt__trainer_close.
  *  @param larger times that its batch is the run's own */
 mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, int larger, mixt_trainer **trainer);
 

@@ -22,7 +22,7 @@ typedef struct bench {
     mixt_context *context;
     mixt_trainer *trainer;
     mixt__model_sizes sizes;
-    void *input[BATCHES], *target[BATCHES]; // in the device's memory
+    mixt__resident batches;
 } bench;
 
 static const mixt__backend *backend_of(const bench *b)
@@ -32,45 +32,10 @@ static const mixt__backend *backend_of(const bench *b)
 
 /* ---- data and trainer ---- */
 
-/** One batch, made in `staged` (inputs, targets), as it is fed to the step. */
-static mixt_status make_batch(bench *b, const mixt_data *data, int index, void *staged[2])
-{
-    const mixt__backend *device = backend_of(b);
-    mixt__feed *feed = &b->trainer->core.feed;
-    const void *input;
-    b->input[index] = device->alloc(feed->input_bytes);
-    b->target[index] = device->alloc(feed->target_bytes);
-    if (!b->input[index] || !b->target[index] || !staged[0] || !staged[1])
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
-                          (long long)b->batch,
-                          (double)(BATCHES * (feed->input_bytes + feed->target_bytes)) / 1073741824.0);
-    MIXT_TRY(mixt_data_batch(data, b->batch, index, staged[0], staged[1]));
-    MIXT_TRY(mixt__feed_round(feed, staged[0], &input));
-    MIXT_TRY(device->upload(b->input[index], input, feed->input_bytes));
-    return device->upload(b->target[index], staged[1], feed->target_bytes);
-}
-
-static mixt_status make_batches(bench *b, const mixt_data *data)
-{
-    const mixt__feed *feed = &b->trainer->core.feed;
-    size_t need = BATCHES * (feed->input_bytes + feed->target_bytes), room = backend_of(b)->available();
-    if (room && need > room)
-        return mixt__fail(MIXT_ERROR_MEMORY,
-                          "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
-                          (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
-    void *staged[2] = {mixt__alloc_uninit(feed->input_room), mixt__alloc_uninit(feed->target_room)};
-    mixt_status status = MIXT_OK;
-    for (int i = 0; i < BATCHES && status == MIXT_OK; i++)
-        status = make_batch(b, data, i, staged);
-    mixt__free(staged[0]);
-    mixt__free(staged[1]);
-    return status;
-}
-
 /** Compiles again where the step takes more than it may: activations get what the rest leaves. */
 static mixt_status keep_memory(const bench *b)
 {
-    mixt__trainer *t = &b->trainer->core;
+    mixt__trainer *t = b->trainer->inner;
     mixt_memory m = mixt__trainer_memory(t);
     size_t limit = b->options->memory, rest = m.total - m.activations;
     if (!limit || m.total <= limit)
@@ -78,7 +43,7 @@ static mixt_status keep_memory(const bench *b)
     if (rest >= limit)
         return mixt__fail(MIXT_ERROR_MEMORY, "memory %zu: the step takes %zu bytes beside its activations", limit,
                           rest);
-    t->settings.recompute_budget = limit - rest;
+    mixt__trainer_set_recompute(t, limit - rest);
     mixt_status status = mixt__trainer_recompile(t);
     return status == MIXT_OK ? status
                              : mixt__fail_context(status, "memory %zu, %zu of it for activations", limit, limit - rest);
@@ -106,10 +71,9 @@ static mixt_status open_bench(bench *b)
         return MIXT_ERROR_CONFIG;
     MIXT_TRY(mixt_trainer_compile(b->trainer, data));
     MIXT_TRY(keep_memory(b));
-    b->result->recomputed = b->trainer->core.train->recompute.nodes;
-    b->result->recompute_seconds = b->trainer->core.train->recompute.seconds;
-    MIXT_TRY(mixt__trainer_allocate(&b->trainer->core)); // first: its message names all that the model needs
-    return make_batches(b, data);
+    b->result->recomputed = mixt__trainer_compiled(b->trainer->inner)->recompute.nodes;
+    b->result->recompute_seconds = mixt__trainer_compiled(b->trainer->inner)->recompute.seconds;
+    return mixt__resident_open(&b->batches, b->trainer->inner, data, BATCHES);
 }
 
 /* ---- timing ---- */
@@ -124,7 +88,7 @@ static int compare(const void *x, const void *y)
 static mixt_status take_steps(bench *b, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, NULL));
+        MIXT_TRY(mixt__resident_step(&b->batches, i, NULL));
     return backend_of(b)->synchronize();
 }
 
@@ -170,7 +134,7 @@ static mixt_status warm_up(bench *b)
     double first = mixt__time_now(), now = first, fastest = INFINITY;
     for (int i = 0; i < WARM_UP || now - first < warm_seconds; i++) {
         double start = now;
-        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
+        MIXT_TRY(mixt__resident_step(&b->batches, i, &step));
         now = mixt__time_now();
         fastest = fmin(fastest, now - start);
     }
@@ -189,7 +153,7 @@ static mixt_status measure(bench *b)
     mixt_step step = {0};
     mixt_bench_result *r = b->result;
     MIXT_TRY(warm_up(b));
-    bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
+    bool small = !b->seq && mixt__shape_count(&mixt__trainer_spec(b->trainer->inner)->input) / b->batch <= 784;
     int64_t several = backend_of(b)->host_memory ? 10 : 50; // a wait for the device is short against that many
     int64_t group = small ? several : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
     int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
@@ -206,7 +170,7 @@ static mixt_status measure(bench *b)
     r->spread = (times[groups * 9 / 10] - times[groups / 10]) / r->seconds;
     r->steps = groups * group;
     MIXT_TRY(read_counters(b, group));
-    MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[0], b->target[0], true, &step));
+    MIXT_TRY(mixt__resident_step(&b->batches, 0, &step));
     r->loss = step.loss;
     r->gpu = backend_of(b)->describe && backend_of(b)->describe(&r->gpu_info) == MIXT_OK;
     if (r->gpu)
@@ -279,7 +243,7 @@ static mixt_status run(bench *b)
     MIXT_TRY(measure(b));
     if (!b->options->profile)
         return MIXT_OK;
-    return mixt__profile_run(&b->trainer->core, b->input[0], b->target[0], b->steps, &b->result->profile);
+    return mixt__profile_run(&b->batches, b->steps, &b->result->profile);
 }
 
 mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options, mixt_bench_result *result)
@@ -296,10 +260,7 @@ mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *opt
     result->items = mixt__bench_items(b.model, b.batch, b.seq);
     result->flops = b.model->flops(b.model, b.batch, b.seq);
     mixt_status status = run(&b);
-    for (int i = 0; b.context && i < BATCHES; i++) {
-        backend_of(&b)->free(b.input[i]);
-        backend_of(&b)->free(b.target[i]);
-    }
+    mixt__resident_close(&b.batches);
     mixt_close(b.context);
     return status;
 }

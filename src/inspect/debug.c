@@ -130,11 +130,11 @@ static mixt_status read_real(mixt_debug *d, const mixt__trainer *t, const mixt__
     mixt_status status = w ? take_room(d, mixt__trainer_watched_count(t))
                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
     if (status == MIXT_OK)
-        status = mixt__debug_name(t->watched->graph, &d->arena, &names);
+        status = mixt__debug_name(mixt__trainer_watched_graph(t), &d->arena, &names);
     for (int64_t i = 0; i < d->info.values && status == MIXT_OK; i++) {
         status = mixt__trainer_watched_read(t, i, w);
         if (status == MIXT_OK)
-            status = take_value(d, t->watched->graph, s, w, names[w->value], i);
+            status = take_value(d, mixt__trainer_watched_graph(t), s, w, names[w->value], i);
     }
     mixt__free(names);
     mixt__free(w);
@@ -153,7 +153,7 @@ static mixt_status make_step(mixt_debug *d, mixt__trainer *t, mixt_data *data, c
     if (status == MIXT_OK)
         status = read_real(d, t, s);
     if (status == MIXT_OK)
-        status = mixt__debug_find_origin(d, s, t->watched->graph);
+        status = mixt__debug_find_origin(d, s, mixt__trainer_watched_graph(t));
     mixt__trainer_unwatch(t);
     return status;
 }
@@ -221,15 +221,16 @@ static mixt_status bad_parameter(const mixt_trainer *t, const char **name)
 static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
 {
     mixt__control control;
-    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
-    d->info.step = (mixt_step){.step = t->attempts + 1, .applied = control.step, .scale = (double)control.scale};
+    MIXT_TRY(mixt__trainer_fetch_control(t, &control));
+    d->info.step =
+        (mixt_step){.step = mixt__trainer_steps(t) + 1, .applied = control.step, .scale = (double)control.scale};
     d->info.step.loss = d->info.step.grad_norm = d->info.step.accuracy = NAN;
     return MIXT_OK;
 }
 
 static mixt_status look(mixt_debug *d, mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *o)
 {
-    mixt__trainer *t = &trainer->core;
+    mixt__trainer *t = trainer->inner;
     mixt__sights sights = {.first_bad = -1, .full_loss = NAN};
     mixt_status status = o->single ? MIXT_OK : mixt__sights_take(d, trainer, data, o, &sights);
     d->info.shadow = sights.full;
@@ -248,16 +249,16 @@ static mixt_status look(mixt_debug *d, mixt_trainer *trainer, mixt_data *data, c
 
 static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_options *o, mixt_debug *d)
 {
-    mixt__trainer *core = &t->core;
+    mixt__trainer *core = t->inner;
     const char *bad;
     d->info.first_nonfinite = -1;
     if ((o->look || o->dump) && o->single)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' leaves out",
                           o->dump ? "a dump" : "a look without an update");
-    if (!core->train)
+    if (!mixt__trainer_compiled(core))
         MIXT_TRY(mixt__trainer_compile_data(core, data));
     MIXT_TRY(mixt__trainer_allocate(core));
-    if (core->faults)
+    if (mixt__trainer_faults(core))
         MIXT_TRY(mixt__faults_prepare(core, data)); // before the step is compiled once more
     MIXT_TRY(bad_parameter(t, &bad));
     d->info.source = mixt__debug_text(d, bad ? bad : "");

@@ -108,13 +108,13 @@ static void describe(mixt_debug *d, const mixt__graph *g, const mixt__sight *s, 
 /** Whether the master of a parameter is finite. */
 static bool master_finite(const mixt__trainer *t, const char *name)
 {
-    int32_t index = mixt__params_find(t->params, name);
+    int32_t index = mixt__params_find(mixt__trainer_params(t), name);
     bool finite = true;
     if (index < 0)
         return false;
-    int64_t count = t->params->table[index].count;
+    int64_t count = mixt__trainer_params(t)->table[index].count;
     float *values = mixt__alloc((size_t)count * sizeof *values + 1);
-    if (!values || mixt__params_get(t->params, index, values) != MIXT_OK)
+    if (!values || mixt__params_get(mixt__trainer_params(t), index, values) != MIXT_OK)
         count = 0;
     for (int64_t i = 0; i < count && finite; i++)
         finite = isfinite(values[i]);

@@ -50,17 +50,17 @@ static mixt__data_which which_of(const batch_room *r, int64_t number)
 /** What the batches of the next update look like. */
 static batch_room room_of(const mixt__trainer *t, const mixt_data *data)
 {
-    batch_room r = {.batch = t->settings.batch,
-                    .parts = t->settings.split * t->settings.ranks,
+    batch_room r = {.batch = mixt__trainer_settings_of(t)->batch,
+                    .parts = mixt__trainer_settings_of(t)->split * mixt__trainer_settings_of(t)->ranks,
                     .info = &data->info,
-                    .spec = &t->spec};
-    r.group = t->settings.accumulate / r.parts;
-    if (!t->lengths.count || !mixt__lengths_match(t, data))
+                    .spec = mixt__trainer_spec(t)};
+    r.group = mixt__trainer_settings_of(t)->accumulate / r.parts;
+    if (!mixt__lengths_count(t) || !mixt__lengths_match(t, data))
         return r;
-    mixt__data_which which = which_of(&r, t->next_batch);
+    mixt__data_which which = which_of(&r, mixt__trainer_position(t));
     int bucket = mixt__data_bucket_of(data, &which);
     r.info = &mixt__data_bucket_at(data, bucket)->info;
-    r.spec = &t->lengths.spec[bucket];
+    r.spec = mixt__lengths_spec_of(t, bucket);
     return r;
 }
 
@@ -99,7 +99,8 @@ static mixt_status make_shadow(mixt__sights *s, const mixt__trainer *t, const mi
 /** Once more with each op by itself, which shows what hides in larger kernels. */
 static mixt_status walk_plain(mixt__sights *s, const mixt__trainer *t, const mixt__shadow_batch *batch)
 {
-    mixt__shadow_options plain = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__shadow_options plain = {
+        .policy = &mixt__trainer_settings_of(t)->policy, .no_fusion = true, .like_step = true};
     plain.spec = &s->low->spec;
     mixt__walk_found found;
     mixt__walk_options o = {.found = &found};
@@ -123,17 +124,18 @@ static mixt_status walk_plain(mixt__sights *s, const mixt__trainer *t, const mix
 static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, const batch_room *r, int64_t p,
                               mixt__pass_weights *weights, mixt__shadow_batch *batch)
 {
-    int64_t number = t->next_batch + p;
+    int64_t number = mixt__trainer_position(t) + p;
     mixt__control control;
-    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    MIXT_TRY(mixt__trainer_fetch_control(t, &control));
     mixt__data_places places = mixt__data_places_as(r->info, r->batch, 0, r->input, r->target);
     mixt__data_which which = which_of(r, number);
     MIXT_TRY(mixt__data_batch_piece(data, &which, r->info, number % r->parts * r->batch, r->batch, &places));
     *batch = (mixt__shadow_batch){.input = r->input, .target = r->target, .scale = control.seed};
-    batch->key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + p));
-    if (t->attempts + 1 == t->settings.inject_overflow)
+    batch->key =
+        mixt__rng_key(mixt__trainer_settings_of(t)->seed, MIXT_RNG_STREAM_PASS, (uint64_t)(mixt__trainer_runs(t) + p));
+    if (mixt__trainer_steps(t) + 1 == mixt__trainer_settings_of(t)->inject_overflow)
         batch->scale = INFINITY;
-    if (t->settings.accumulate > 1)
+    if (mixt__trainer_settings_of(t)->accumulate > 1)
         batch->scale *= mixt__pass_weight(
             weights, mixt__targets_count(r->target, r->spec->target_dtype, mixt__shape_count(&r->spec->target)));
     return MIXT_OK;
@@ -178,26 +180,27 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
     o.see = d->options->dump ? write_value : NULL;
     mixt__shadow_batch batch;
     bool bad = false;
-    for (int64_t p = 0; p < t->settings.accumulate && !bad; p++) {
+    for (int64_t p = 0; p < mixt__trainer_settings_of(t)->accumulate && !bad; p++) {
         s->pass = p;
         MIXT_TRY(make_batch(t, data, r, p, &weights, &batch));
-        if (p + 1 < t->settings.accumulate)
+        if (p + 1 < mixt__trainer_settings_of(t)->accumulate)
             MIXT_TRY(ends_badly(s, &batch, &bad));
     }
     MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
     s->first_bad = found.first_bad;
     s->full_bad = found.full_bad;
-    s->full_loss = t->settings.accumulate == 1 ? found.full_loss : NAN;
+    s->full_loss = mixt__trainer_settings_of(t)->accumulate == 1 ? found.full_loss : NAN;
     if (found.first_bad < 0)
         return MIXT_OK;
-    find_bad_sample(s, t, data, r, t->next_batch + s->pass);
+    find_bad_sample(s, t, data, r, mixt__trainer_position(t) + s->pass);
     return walk_plain(s, t, &batch);
 }
 
 /** FP32's partners of low's values: found by way of the graph in which each op stands by itself. */
 static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, int32_t **partner)
 {
-    mixt__shadow_options options = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__shadow_options options = {
+        .policy = &mixt__trainer_settings_of(t)->policy, .no_fusion = true, .like_step = true};
     mixt__graph *plain;
     *partner = NULL;
     if (!s->full)
@@ -213,7 +216,8 @@ static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, 
 static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, const batch_room *r, mixt__sights *s)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
-    const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true, .spec = r->spec};
+    const mixt__shadow_options low = {
+        .policy = &mixt__trainer_settings_of(t)->policy, .like_step = true, .spec = r->spec};
     const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true, .spec = r->spec};
     *s = (mixt__sights){.first_bad = -1, .sample = -1, .place = -1, .full_loss = NAN};
     MIXT_TRY(make_shadow(s, t, &low, &s->low));
@@ -227,7 +231,7 @@ static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, const bat
 mixt_status mixt__sights_take(mixt_debug *d, const mixt_trainer *trainer, const mixt_data *data,
                               const mixt_debug_options *options, mixt__sights *s)
 {
-    const mixt__trainer *t = &trainer->core;
+    const mixt__trainer *t = trainer->inner;
     dump written = {options, s};
     int32_t *partner = NULL;
     batch_room r = room_of(t, data);

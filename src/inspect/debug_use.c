@@ -37,8 +37,8 @@ static void add_parameters(mixt_debug *d, const mixt__params *p)
 
 void mixt__debug_count_use(mixt_debug *d, const mixt__trainer *t)
 {
-    add_nodes(d, t->train->graph);
-    add_parameters(d, t->params);
+    add_nodes(d, mixt__trainer_compiled(t)->graph);
+    add_parameters(d, mixt__trainer_params(t));
     for (int f = 0; f < MIXT_DTYPE_COUNT; f++)
         if (d->uses[f].ops || d->uses[f].values || d->uses[f].parameters)
             d->uses[f].dtype = (mixt_dtype)f;

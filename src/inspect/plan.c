@@ -42,7 +42,7 @@ const char *mixt_work_name(mixt_work work)
 static mixt_status step_of(const mixt_trainer *t, const mixt__executable **step)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
-    *step = t->core.train;
+    *step = mixt__trainer_compiled(t->inner);
     return *step ? MIXT_OK
                  : mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
 }
@@ -62,8 +62,9 @@ static mixt_status node_of(const mixt_trainer *t, int64_t index, const mixt__exe
 /** What ranks send before they compress, and in all: the last update sends everything that is left. */
 static void describe_phases(const mixt__trainer *t, mixt_plan_info *info)
 {
-    int64_t updates = t->settings.schedule.total_steps, after = t->ranks.compress_after, whole, rest, last = 0;
-    bool compressed = t->ranks.compression.kind != MIXT_COMPRESS_NONE && info->ranks > 1;
+    int64_t updates = mixt__trainer_settings_of(t)->schedule.total_steps,
+            after = mixt__trainer_ranks(t)->compress_after, whole, rest, last = 0;
+    bool compressed = mixt__trainer_ranks(t)->compression.kind != MIXT_COMPRESS_NONE && info->ranks > 1;
     info->rank_whole = !compressed ? 0 : updates && updates < after ? updates : after;
     info->rank_whole_sent = info->rank_whole ? mixt__ranks_sent_plain(t) : 0;
     int64_t between = updates > info->rank_whole ? updates - info->rank_whole : 0;
@@ -94,12 +95,12 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->recompute_seconds = step->recompute.seconds;
     info->recompute_bound = step->recompute.lower;
     info->activations_kept_all = step->recompute.kept_all;
-    bool alone = !t->core.ranks.group && !t->core.ranks.planned;
-    info->ranks = alone ? 1 : t->core.settings.ranks;
-    info->rank_sent = mixt__ranks_sent(&t->core);
-    info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(&t->core);
-    info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(&t->core);
-    describe_phases(&t->core, info);
+    bool alone = !mixt__trainer_ranks(t->inner)->group && !mixt__trainer_ranks(t->inner)->planned;
+    info->ranks = alone ? 1 : mixt__trainer_settings_of(t->inner)->ranks;
+    info->rank_sent = mixt__ranks_sent(t->inner);
+    info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(t->inner);
+    info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(t->inner);
+    describe_phases(t->inner, info);
     if (!backend->describe)
         return MIXT_OK;
     MIXT_TRY(backend->describe(&gpu));

@@ -38,15 +38,14 @@ static mixt_status node_row(const mixt__executable *x, int64_t i, mixt__arena *a
 
 static mixt_status time_nodes(mixt__trainer *t, const void *input, const void *target, int64_t runs)
 {
-    const uint64_t host_key = 1;
-    mixt__run run = {.input = input, .target = target};
-    run.rng_key = t->backend->host_memory ? &host_key : mixt__feed_key(&t->feed, 0);
-    MIXT_TRY(mixt__executable_run(t->train, &run)); // what is done the first time only stays out of the figures
-    MIXT_TRY(t->backend->synchronize());
-    MIXT_TRY(mixt__executable_profile(t->train, true));
+    mixt__run run = {.input = input, .target = target, .rng_key = mixt__trainer_any_key(t)};
+    MIXT_TRY(mixt__executable_run(mixt__trainer_compiled(t),
+                                  &run)); // what is done the first time only stays out of the figures
+    MIXT_TRY(mixt__trainer_backend(t)->synchronize());
+    MIXT_TRY(mixt__executable_profile(mixt__trainer_compiled(t), true));
     for (int64_t r = 0; r < runs; r++)
-        MIXT_TRY(mixt__executable_run(t->train, &run));
-    return t->backend->synchronize();
+        MIXT_TRY(mixt__executable_run(mixt__trainer_compiled(t), &run));
+    return mixt__trainer_backend(t)->synchronize();
 }
 
 /* ---- the update ---- */
@@ -72,8 +71,8 @@ enum { PASSES = 3 };
 /** The passes that end a step, as rows of their own. */
 static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profile_row rows[PASSES])
 {
-    const mixt__update *u = &t->update;
-    const mixt__backend *b = t->backend;
+    const mixt__update *u = mixt__trainer_update(t);
+    const mixt__backend *b = mixt__trainer_backend(t);
     double elements = (double)u->total, moments = mixt__optimizer_moments(&u->optimizer);
     const pass passes[PASSES] = {
         {"gradient_stats", b->gradient_stats, 4 * elements},
@@ -133,11 +132,12 @@ static void sum_up(mixt_profile *p)
 
 /* ---- making ---- */
 
-static mixt_status fill(mixt_profile *p, mixt__trainer *t, const void *input, const void *target, int64_t runs)
+static mixt_status fill(mixt_profile *p, const mixt__resident *batches, int64_t runs)
 {
-    mixt__executable *x = t->train;
-    p->info.limits = t->backend->describe && t->backend->describe(&p->device) == MIXT_OK;
-    mixt_status status = time_nodes(t, input, target, runs);
+    mixt__trainer *t = batches->trainer;
+    mixt__executable *x = mixt__trainer_compiled(t);
+    p->info.limits = mixt__trainer_backend(t)->describe && mixt__trainer_backend(t)->describe(&p->device) == MIXT_OK;
+    mixt_status status = time_nodes(t, batches->at[0][0], batches->at[0][1], runs);
     for (int64_t i = 0; status == MIXT_OK && i < x->graph->node_count; i++)
         if (!x->graph->nodes[i].alias)
             status = node_row(x, i, &p->arena, &p->rows[p->info.rows++]);
@@ -149,47 +149,21 @@ static mixt_status fill(mixt_profile *p, mixt__trainer *t, const void *input, co
     return MIXT_OK;
 }
 
-mixt_status mixt__profile_run(mixt__trainer *t, const void *input, const void *target, int64_t runs,
-                              mixt_profile **profile)
+mixt_status mixt__profile_run(const mixt__resident *batches, int64_t runs, mixt_profile **profile)
 {
+    const mixt__trainer *t = batches->trainer;
     *profile = NULL;
     mixt_profile *p = mixt__alloc(sizeof *p);
     if (p)
         mixt__handle_add(&p->handle, p, "profile", NULL);
     if (p)
-        p->rows = mixt__alloc((size_t)(t->train->graph->node_count + PASSES) * sizeof *p->rows);
+        p->rows = mixt__alloc((size_t)(mixt__trainer_compiled(t)->graph->node_count + PASSES) * sizeof *p->rows);
     mixt_status status =
-        p && p->rows ? fill(p, t, input, target, runs) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
+        p && p->rows ? fill(p, batches, runs) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
     if (status == MIXT_OK)
         *profile = p;
     else
         mixt_profile_free(p);
-    return status;
-}
-
-/** Brings the first batch of `data` to the device and runs the profile on it. */
-static mixt_status run_on(mixt__trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
-{
-    mixt__lengths_select_whole(t); // the newest step may have been of a shorter bucket
-    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
-    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(target)};
-    void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};
-    const void *rounded = NULL;
-    mixt_status status = host[0] && host[1] && device[0] && device[1]
-                             ? mixt_data_batch(data, t->settings.batch, 0, host[0], host[1])
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
-    if (status == MIXT_OK)
-        status = mixt__feed_round(&t->feed, host[0], &rounded);
-    if (status == MIXT_OK)
-        status = t->backend->upload(device[0], rounded, input);
-    if (status == MIXT_OK)
-        status = t->backend->upload(device[1], host[1], target);
-    if (status == MIXT_OK)
-        status = mixt__profile_run(t, device[0], device[1], runs, profile);
-    for (int i = 0; i < 2; i++) {
-        mixt__free(host[i]);
-        t->backend->free(device[i]);
-    }
     return status;
 }
 
@@ -198,13 +172,16 @@ static mixt_status profile_new(mixt__trainer *t, const mixt_data *data, int64_t 
     MIXT_TRY(mixt__need_made(data, "data"));
     if (runs < 1)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld runs of a profile: at least 1", (long long)runs);
-    if (!t->train)
+    if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
-    if (!mixt__spec_equal(&spec, &t->spec))
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, mixt__trainer_settings_of(t)->batch);
+    if (!mixt__spec_equal(&spec, mixt__trainer_spec(t)))
         return mixt__fail(MIXT_ERROR_SHAPE, "profile: the data has other shapes than the trainer is compiled for");
-    MIXT_TRY(mixt__trainer_allocate(t));
-    return run_on(t, data, runs, profile);
+    mixt__resident batches;
+    MIXT_TRY(mixt__resident_open_pass(&batches, t, data));
+    mixt_status status = mixt__profile_run(&batches, runs, profile);
+    mixt__resident_close(&batches);
+    return status;
 }
 
 mixt_status mixt_profile_new(mixt_trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
@@ -212,7 +189,7 @@ mixt_status mixt_profile_new(mixt_trainer *t, const mixt_data *data, int64_t run
     MIXT_TRY(mixt__need(profile));
     *profile = NULL;
     MIXT_TRY(mixt__need_made(t, "trainer"));
-    return mixt__context_note(t->context, profile_new(&t->core, data, runs, profile));
+    return mixt__context_note(t->context, profile_new(t->inner, data, runs, profile));
 }
 
 void mixt_profile_free(mixt_profile *p)

@@ -4,10 +4,9 @@
 
 #include "api/api.h"
 #include "mixt/profile.h"
+#include "train/resident.h"
 
-/** mixt_profile_new on a batch in memory that the trainer's device reads, inputs as they are fed; the trainer's memory
- *  is taken already. */
-mixt_status mixt__profile_run(mixt__trainer *trainer, const void *input, const void *target, int64_t runs,
-                              mixt_profile **profile);
+/** mixt_profile_new on the first of these batches. */
+mixt_status mixt__profile_run(const mixt__resident *batches, int64_t runs, mixt_profile **profile);
 
 #endif

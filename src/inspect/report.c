@@ -215,7 +215,7 @@ static mixt_status predict_all(mixt_report *r, mixt_trainer *t, const mixt_data 
 /** Samples and targets are those that the trainer was compiled for. */
 static mixt_status check_shapes(const mixt_report *r, const mixt_trainer *t, const mixt_data_info *info)
 {
-    const mixt__batch_spec *spec = &t->core.spec;
+    const mixt__batch_spec *spec = mixt__trainer_spec(t->inner);
     int64_t elements = 0;
     mixt__array a;
     for (int i = 0; mixt__spec_array(spec, i, &a) && !a.target; i++)
@@ -232,7 +232,7 @@ static mixt_status check_shapes(const mixt_report *r, const mixt_trainer *t, con
 static mixt_status fill(mixt_report *r, mixt_trainer *t, const mixt_data *data)
 {
     const mixt_data_info *info = mixt_data_describe(data);
-    int64_t size = t->core.settings.eval_batch;
+    int64_t size = mixt__trainer_settings_of(t->inner)->eval_batch;
     MIXT_TRY(check_shapes(r, t, info));
     batch b = {.input = mixt__alloc(mixt_data_input_bytes(data, size)),
                .target = mixt__alloc(mixt_data_target_bytes(data, size)),
@@ -253,7 +253,7 @@ mixt_status mixt_report_of(mixt_trainer *trainer, const mixt_data *data, mixt_re
     *report = NULL;
     MIXT_TRY(mixt__need_made(trainer, "trainer"));
     MIXT_TRY(mixt__need_made(data, "data"));
-    if (trainer->core.model.loss == MIXT_LOSS_BCE)
+    if (mixt__trainer_model(trainer->inner)->loss == MIXT_LOSS_BCE)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a report on a model trained with binary cross-entropy");
     MIXT_TRY(mixt_trainer_outputs(trainer, &outputs));
     MIXT_TRY(mixt_report_new(mixt_data_describe(data)->target, outputs, report));

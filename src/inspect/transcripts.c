@@ -96,7 +96,7 @@ static const mixt_data_array *letters_of(const mixt_data_info *info)
 static mixt_status measure(const work *w, mixt_trainer *trainer, int64_t beam, mixt_transcript_rates *rates)
 {
     const mixt_data_info *info = mixt_data_describe(w->data);
-    int64_t size = trainer->core.settings.eval_batch, longest = letters_of(info)->elements;
+    int64_t size = mixt__trainer_settings_of(trainer->inner)->eval_batch, longest = letters_of(info)->elements;
     for (int64_t first = 0; first < info->samples; first += size) {
         int64_t valid, count = info->samples - first < size ? info->samples - first : size;
         MIXT_TRY(mixt_data_read(w->data, first, count, w->input, w->target, &valid));
@@ -120,7 +120,8 @@ static mixt_status measure(const work *w, mixt_trainer *trainer, int64_t beam, m
 static mixt_status check(mixt_trainer *trainer, const mixt_data *data, int64_t *frames)
 {
     const mixt_data_info *info = mixt_data_describe(data);
-    int64_t outputs, inputs = mixt__shape_count(&trainer->core.spec.input) / trainer->core.spec.input.dims[0];
+    int64_t outputs, inputs = mixt__shape_count(&mixt__trainer_spec(trainer->inner)->input) /
+                              mixt__trainer_spec(trainer->inner)->input.dims[0];
     if (info->target != MIXT_TARGET_TEXT || mixt_data_array_find(info, "target.length") < 0)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are no texts", info->kind, info->path);
     MIXT_TRY(mixt_trainer_outputs(trainer, &outputs));
@@ -152,7 +153,7 @@ mixt_status mixt_transcript_measure(mixt_trainer *trainer, const mixt_data *data
     for (int64_t i = 1; i < info->classes && info->class_names; i++)
         if (!strcmp(info->class_names[i], " "))
             w.space = (int32_t)i;
-    int64_t size = trainer->core.settings.eval_batch, longest = letters_of(info)->elements;
+    int64_t size = mixt__trainer_settings_of(trainer->inner)->eval_batch, longest = letters_of(info)->elements;
     w.input = mixt__alloc(mixt_data_input_bytes(data, size));
     w.target = mixt__alloc(mixt_data_target_bytes(data, size));
     w.output = mixt__alloc((size_t)(size * w.frames * info->classes) * sizeof *w.output);

@@ -62,15 +62,15 @@ static mixt_status take_options(job *j, const mixt_translate_options *options)
 static mixt_status open_job(job *j, mixt_trainer *trainer, const mixt_tokenizer *tokenizer,
                             const mixt_translate_options *options)
 {
-    mixt__trainer *t = &trainer->core;
-    *j = (job){.trainer = trainer, .tokenizer = tokenizer, .sizes = t->model.user};
+    mixt__trainer *t = trainer->inner;
+    *j = (job){.trainer = trainer, .tokenizer = tokenizer, .sizes = mixt__trainer_model(t)->user};
     MIXT_TRY(take_options(j, options));
-    if (t->model.fn != mixt__model_seq2seq)
+    if (mixt__trainer_model(t)->fn != mixt__model_seq2seq)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model is no translator: only seq2seq translates");
     if (tokenizer->size != j->sizes->vocab || tokenizer->special.end < 0)
         return mixt__fail(MIXT_ERROR_DATA, "the model knows %lld tokens, the vocabulary has %lld: it is another one",
                           (long long)j->sizes->vocab, (long long)tokenizer->size);
-    if (!t->train)
+    if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it has no weights");
     MIXT_TRY(mixt__trainer_take_weights(t));
     j->places = j->sizes->seq;
@@ -80,7 +80,7 @@ static mixt_status open_job(job *j, mixt_trainer *trainer, const mixt_tokenizer 
 /** Everything for `count` sentences, or for a batch of them. */
 static mixt_status take_room(job *j, int64_t count)
 {
-    mixt__trainer *t = &j->trainer->core;
+    mixt__trainer *t = j->trainer->inner;
     j->o.batch = count < j->o.batch ? count : j->o.batch;
     int64_t batch = j->o.batch, rows = batch * j->o.beams;
     mixt__beam_options beams = {.texts = batch,
@@ -89,11 +89,11 @@ static mixt_status take_room(job *j, int64_t count)
                                 .end = (int32_t)j->tokenizer->special.end,
                                 .longest = j->places,
                                 .vocab = j->sizes->vocab};
-    mixt__writer_options writer = {.read = t->model,
-                                   .write = t->model,
-                                   .policy = t->settings.policy,
-                                   .backend = t->backend,
-                                   .params = t->params,
+    mixt__writer_options writer = {.read = *mixt__trainer_model(t),
+                                   .write = *mixt__trainer_model(t),
+                                   .policy = mixt__trainer_settings_of(t)->policy,
+                                   .backend = mixt__trainer_backend(t),
+                                   .params = mixt__trainer_params(t),
                                    .texts = batch,
                                    .beams = j->o.beams};
     writer.read.fn = mixt__model_seq2seq_read;

@@ -22,12 +22,12 @@ static bool ends_at_total(mixt__schedule_kind kind)
 void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT])
 {
     mixt__experiment *e = &run->experiment;
-    const mixt__trainer *t = &e->trainer->core;
+    const mixt__trainer *t = e->trainer->inner;
     json_t *all = json_object();
     json_object_set_new(all, "settings", mixt__trainer_settings_json(t));
     json_object_set_new(all, "conditions", mixt__run_conditions(e)); // device, threads, instructions, data, its order
-    if (ends_at_total(t->settings.schedule.kind))
-        json_object_set_new(all, "total_steps", json_integer(t->settings.schedule.total_steps));
+    if (ends_at_total(mixt__trainer_settings_of(t)->schedule.kind))
+        json_object_set_new(all, "total_steps", json_integer(mixt__trainer_settings_of(t)->schedule.total_steps));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         char *text = mixt__config_text(run->config, keys[i]);
         json_object_set_new(all, mixt__config_table[keys[i]].name, json_string(text ? text : ""));

@@ -8,7 +8,7 @@ int64_t mixt_run_buckets(const mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     bool known = mixt__need_open(run, "run") == MIXT_OK && e->train && e->trainer;
-    return known && e->trainer->core.lengths.count ? mixt__data_bucket_count(e->train) : 0;
+    return known && mixt__lengths_count(e->trainer->inner) ? mixt__data_bucket_count(e->train) : 0;
 }
 
 mixt_status mixt_run_get_bucket(const mixt_run *run, int64_t index, mixt_run_bucket *bucket)
@@ -19,15 +19,16 @@ mixt_status mixt_run_get_bucket(const mixt_run *run, int64_t index, mixt_run_buc
     if (index < 0 || index >= count)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "bucket %lld: the run has %lld", (long long)index, (long long)count);
     const mixt__experiment *e = &run->experiment;
-    const mixt__trainer *t = &e->trainer->core;
+    const mixt__trainer *t = e->trainer->inner;
     const mixt__data_bucket *b = mixt__data_bucket_at(e->train, (int)index);
-    const mixt__executable *step = index < count - 1 ? t->lengths.steps.step[index] : t->train;
+    const mixt__executable *step = mixt__lengths_step_of(t, (int)index);
     *bucket = (mixt_run_bucket){.samples = b->samples};
     for (int x = 0; x < MIXT_BUCKET_AXES; x++) {
         bucket->names[x] = mixt__data_bucket_axis(e->train, x);
         bucket->lengths[x] = bucket->names[x] ? b->places[x] : 0;
     }
-    bucket->updates = mixt__data_bucket_updates(e->train, (int)index, t->settings.batch * t->settings.accumulate);
+    bucket->updates = mixt__data_bucket_updates(
+        e->train, (int)index, mixt__trainer_settings_of(t)->batch * mixt__trainer_settings_of(t)->accumulate);
     bucket->activations = step->plan.arena_bytes;
     bucket->workspace = step->workspace_bytes;
     return MIXT_OK;

@@ -91,7 +91,7 @@ static mixt_status (*const does[MIXT_ACTION_COUNT])(mixt_run *, const mixt_decis
 /** What the step holds, measured. */
 static int64_t step_bytes(const mixt_run *run)
 {
-    return (int64_t)mixt__trainer_memory(&run->experiment.trainer->core).allocated;
+    return (int64_t)mixt__trainer_memory(run->experiment.trainer->inner).allocated;
 }
 
 /** What is to be done, for one rank after the other where kernels are chosen by the clock. */

@@ -33,7 +33,7 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
 {
     char id[MIXT_DEVICE_ID_SIZE] = "";
     int rank = e->group ? e->group->rank : 0, size = e->group ? e->group->size : 1;
-    mixt__ranks *r = &e->trainer->core.ranks;
+    mixt__ranks *r = mixt__trainer_ranks(e->trainer->inner);
     if (!e->on_device)
         return MIXT_OK;
     mixt_status status = check_device(e);

@@ -9,14 +9,14 @@
 /** What evaluation was planned with is gone where the trainer was compiled for FP32 meanwhile. */
 static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_diagnosis *d)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt__diagnose_request request = {.ring = &run->steer.good.ring, .data = run->experiment.train, .step = step};
-    const mixt__executable *before = t->train;
+    const mixt__executable *before = mixt__trainer_compiled(t);
     request.symptom = symptom;
     request.stay = true;
     mixt_status status = mixt__diagnose(&request, d);
-    if (t->train != before)
-        mixt__run_change_validation(run, t->settings.eval_batch);
+    if (mixt__trainer_compiled(t) != before)
+        mixt__run_change_validation(run, mixt__trainer_settings_of(t)->eval_batch);
     return status;
 }
 
@@ -42,7 +42,7 @@ bool mixt__run_diagnose(mixt_run *run, int64_t step, mixt_cause symptom, mixt_di
 static int64_t batch_of(const mixt_run *run, int64_t step)
 {
     const mixt__trace_row *row = mixt__trace_row_of(&run->steer.good.ring.trace, step);
-    return row ? row->batch / run->experiment.trainer->core.settings.accumulate : -1;
+    return row ? row->batch / mixt__trainer_settings_of(run->experiment.trainer->inner)->accumulate : -1;
 }
 
 void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)

@@ -21,7 +21,7 @@ static mixt_monitor_options wanted(const mixt_run *run)
     o.grad_norm_max = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_NORM_MAX);
     o.grad_norm_min = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_NORM_MIN);
     o.memory_warn = mixt__config_float(c, MIXT_KEY_WATCH_MEMORY_WARN);
-    o.scale_floor = (double)run->experiment.trainer->core.settings.scaling.floor;
+    o.scale_floor = (double)mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling.floor;
     return o;
 }
 
@@ -95,10 +95,10 @@ static mixt_status tell(mixt_run *run, const mixt_alert *alerts, int count, doub
 mixt_signals mixt__events_signals(const mixt_run *run)
 {
     const mixt_step *s = &run->last;
-    const mixt__scaling *scaling = &run->experiment.trainer->core.settings.scaling;
+    const mixt__scaling *scaling = &mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling;
     mixt_signals signals = {.step = s->step, .loss = s->loss, .grad_norm = s->grad_norm, .lr = s->lr};
     signals.scale = s->scale;
-    signals.seconds = run->seconds / mixt__lengths_share(&run->experiment.trainer->core, s->step); // of the longest
+    signals.seconds = run->seconds / mixt__lengths_share(run->experiment.trainer->inner, s->step); // of the longest
     signals.memory_used = signals.memory_total = NAN;
     signals.skipped = s->skipped;
     signals.scaling = scaling->enabled && scaling->dynamic;

@@ -390,7 +390,7 @@ static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
 /** A fault that never comes would make a test pass that tests nothing. */
 static mixt_status check_faults(const mixt__experiment *e)
 {
-    const mixt__faults *faults = e->trainer->core.faults;
+    const mixt__faults *faults = mixt__trainer_faults(e->trainer->inner);
     int64_t last = faults ? mixt__faults_last(faults) : 0;
     if (last <= e->total_steps || !e->total_steps)
         return MIXT_OK;
@@ -403,14 +403,14 @@ static mixt_status compile(mixt__experiment *e)
     mixt_status status = mixt_trainer_compile(e->trainer, e->facts);
     if (!mixt__phases_too_little(e, status))
         return status;
-    e->trainer->core.settings.recompute_budget = e->trainer->core.recompute.least;
+    mixt__trainer_set_recompute(e->trainer->inner, mixt__trainer_recompute(e->trainer->inner)->least);
     return mixt_trainer_compile(e->trainer, e->facts);
 }
 
 /** How the trainer shares its updates with others. */
 static mixt_status join_ranks(mixt__experiment *e)
 {
-    mixt__ranks *r = &e->trainer->core.ranks;
+    mixt__ranks *r = mixt__trainer_ranks(e->trainer->inner);
     r->group = e->group;
     r->planned = e->planned;
     r->save_parts = true; // until it is known that ranks do not see the same files
@@ -474,9 +474,9 @@ static mixt_status open_trainer(mixt__experiment *e)
         MIXT_TRY(mixt__lesson_fit(e, &model));
     MIXT_TRY(make_trainer(e, &model));
     if (e->lesson)
-        mixt__lesson_attach(e->lesson, &e->trainer->core);
+        mixt__lesson_attach(e->lesson, e->trainer->inner);
     MIXT_TRY(join_ranks(e));
-    mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
+    mixt__trainer_want_layers(e->trainer->inner, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     return MIXT_OK;
 }
 

@@ -44,17 +44,17 @@ static mixt_status save_alone(mixt_run *run)
 /** Weights that ranks share out come to the one that saves. */
 static mixt_status save_collected(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     bool saves = !run->dir.silent;
-    float *all = saves ? mixt__alloc_uninit((size_t)t->params->total * sizeof *all) : NULL;
+    float *all = saves ? mixt__alloc_uninit((size_t)mixt__trainer_params(t)->total * sizeof *all) : NULL;
     mixt_status status = !saves || all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save the weights");
     status = mixt__group_agree_soon(run->group, status);
     if (status == MIXT_OK)
         status = mixt__sharded_collect_masters(t, all);
-    t->params->whole = all;
+    mixt__trainer_params(t)->whole = all;
     if (status == MIXT_OK)
         status = save_alone(run);
-    t->params->whole = NULL;
+    mixt__trainer_params(t)->whole = NULL;
     mixt__free(all);
     return status;
 }
@@ -62,7 +62,7 @@ static mixt_status save_collected(mixt_run *run)
 mixt_status mixt__final_save(mixt_run *run)
 {
     run->result.weights_step = run->result.steps;
-    if (run->group && run->experiment.trainer->core.params->shard.masters)
+    if (run->group && mixt__trainer_params(run->experiment.trainer->inner)->shard.masters)
         return save_collected(run);
     return save_alone(run);
 }

@@ -38,7 +38,8 @@ static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, si
     while (true) {
         MIXT_TRY(mixt__run_count_plan(c->run, &memory));
         *bytes = budgeted(c->run, &memory);
-        bool last = *bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1 || t->model.compares;
+        bool last = *bytes <= budget || !memory.validation.host || mixt__trainer_settings_of(t)->eval_batch == 1 ||
+                    mixt__trainer_model(t)->compares;
         if (last && !again)
             return MIXT_OK;
         if (last) {
@@ -46,7 +47,7 @@ static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, si
             mixt__backend_plan_roughly(false);
             mixt__trainer_free_eval(t);
         } else {
-            t->settings.eval_batch /= 2;
+            mixt__trainer_set_eval_batch(t, mixt__trainer_settings_of(t)->eval_batch / 2);
         }
     }
 }
@@ -56,8 +57,8 @@ mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_
     const mixt__fit_count *c = user;
     const mixt_data *val = c->run->experiment.val;
     bool before = mixt__backend_plan_roughly(true); // halves that do not fit need no timed algorithms
-    t->settings.eval_batch = c->eval_asked;
-    mixt_status status = cut_validation(c, t, budget, !before && t->backend->plan_roughly, bytes);
+    mixt__trainer_set_eval_batch(t, c->eval_asked);
+    mixt_status status = cut_validation(c, t, budget, !before && mixt__trainer_backend(t)->plan_roughly, bytes);
     mixt__backend_plan_roughly(before);
     MIXT_TRY(status);
     *seconds =
@@ -68,7 +69,7 @@ mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_
 /** Whether statistics of batch norm are taken from the samples of a pass. */
 static bool has_batch_norm(const mixt__trainer *t)
 {
-    const mixt__graph *g = t->train->graph;
+    const mixt__graph *g = mixt__trainer_compiled(t)->graph;
     for (int64_t i = 0; i < g->node_count; i++)
         if (g->nodes[i].op == &mixt__op_batch_norm && ((const mixt__norm_attrs *)g->nodes[i].attrs)->training)
             return true;
@@ -78,7 +79,7 @@ static bool has_batch_norm(const mixt__trainer *t)
 /** Whether a batch in parts is another training. */
 static bool needs_whole(const mixt__trainer *t)
 {
-    return t->model.compares || has_batch_norm(t);
+    return mixt__trainer_model(t)->compares || has_batch_norm(t);
 }
 
 static int64_t eval_asked(const mixt_run *run)
@@ -106,12 +107,12 @@ static void add_line(mixt_fit *fit, const char *format, ...)
 static void recompute_line(const mixt__trainer *t, mixt_fit *fit)
 {
     char kept[MIXT_SIZE_TEXT], all[MIXT_SIZE_TEXT], gap[96] = "";
-    const mixt__recompute_choice *c = &t->train->recompute;
+    const mixt__recompute_choice *c = &mixt__trainer_compiled(t)->recompute;
     if (c->lower < c->seconds)
         snprintf(gap, sizeof gap, " (the search ended early: the best choice may save %.1f%% of their time)",
                  100 * (1 - c->lower / c->seconds));
     add_line(fit, "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits%s",
-             mixt__size_text(t->train->plan.arena_bytes, kept), mixt__size_text(c->kept_all, all),
+             mixt__size_text(mixt__trainer_compiled(t)->plan.arena_bytes, kept), mixt__size_text(c->kept_all, all),
              (long long)fit->recomputed, fit->recomputed == 1 ? "" : "s", gap);
 }
 
@@ -129,7 +130,7 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
                          : ": it fits as it is configured",
              fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
     if (fit->recomputed)
-        recompute_line(&run->experiment.trainer->core, fit);
+        recompute_line(run->experiment.trainer->inner, fit);
     if (fit->keep != run->kept || (!fit->asked && fit->keep != MIXT_DTYPE_NONE))
         add_line(fit, "activations wait for the backward pass in %s: gradients are rounded by that",
                  mixt_dtype_name(fit->keep));
@@ -149,20 +150,20 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
 /** Of parts, and of validation in other batches, where they are another training or another figure. */
 static void warn_of_parts(mixt_run *run)
 {
-    const mixt__trainer *t = &run->experiment.trainer->core;
-    long long batch = mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH), split = t->settings.split;
-    long long part = t->settings.batch, eval = t->settings.eval_batch;
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    long long batch = mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH), split = mixt__trainer_settings_of(t)->split;
+    long long part = mixt__trainer_settings_of(t)->batch, eval = mixt__trainer_settings_of(t)->eval_batch;
     if (split > 1 && has_batch_norm(t))
         mixt__run_note(run, true,
                        "warning: batch norm takes its statistics from %lld samples instead of %lld: losses will differ "
                        "from those of whole batches",
                        part, part * split);
-    if (split > 1 && t->model.compares)
+    if (split > 1 && mixt__trainer_model(t)->compares)
         mixt__run_note(run, true,
                        "warning: the loss compares %lld samples with each other instead of %lld (train.split=%lld): "
                        "losses will differ from those of whole batches",
                        part, part * split, split);
-    if (run->experiment.val && eval != batch && t->model.compares)
+    if (run->experiment.val && eval != batch && mixt__trainer_model(t)->compares)
         mixt__run_note(run, true,
                        "warning: validation compares %lld samples with each other instead of %lld (train.eval_batch): "
                        "its loss and accuracy will differ from those in batches of train.batch",
@@ -184,16 +185,16 @@ void mixt__fit_tell(mixt_run *run)
 
 static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit *fit)
 {
-    fit->device = !t->backend->host_memory;
-    fit->batch = t->settings.batch;
-    fit->accumulate = t->settings.accumulate;
-    fit->split = t->settings.split;
-    fit->recompute = t->settings.recompute_budget;
-    fit->recomputed = t->train->recompute.nodes;
-    fit->keep = t->settings.policy.keep;
-    fit->eval_batch = t->settings.eval_batch;
+    fit->device = !mixt__trainer_backend(t)->host_memory;
+    fit->batch = mixt__trainer_settings_of(t)->batch;
+    fit->accumulate = mixt__trainer_settings_of(t)->accumulate;
+    fit->split = mixt__trainer_settings_of(t)->split;
+    fit->recompute = mixt__trainer_settings_of(t)->recompute_budget;
+    fit->recomputed = mixt__trainer_compiled(t)->recompute.nodes;
+    fit->keep = mixt__trainer_settings_of(t)->policy.keep;
+    fit->eval_batch = mixt__trainer_settings_of(t)->eval_batch;
     fit->batch_norm = fit->split > 1 && has_batch_norm(t);
-    fit->compares = fit->split > 1 && t->model.compares;
+    fit->compares = fit->split > 1 && mixt__trainer_model(t)->compares;
     write_lines(run, fit);
 }
 
@@ -220,10 +221,10 @@ static mixt_status set_kept(mixt_run *run, mixt_dtype kept)
 static mixt_status keep(mixt_run *run)
 {
     mixt_trainer *t = run->experiment.trainer;
-    t->options.split = t->core.settings.split;
-    t->options.recompute_budget = t->core.settings.recompute_budget;
+    t->options.split = mixt__trainer_settings_of(t->inner)->split;
+    t->options.recompute_budget = mixt__trainer_settings_of(t->inner)->recompute_budget;
     if (run->kept == MIXT_DTYPE_NONE) // else it stays what it was
-        MIXT_TRY(set_kept(run, t->core.settings.policy.keep));
+        MIXT_TRY(set_kept(run, mixt__trainer_settings_of(t->inner)->policy.keep));
     MIXT_TRY(set(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)t->options.recompute_budget));
     return set(run, MIXT_KEY_TRAIN_SPLIT, t->options.split);
 }
@@ -236,43 +237,46 @@ static bool listed(const mixt_run *run, int word)
 bool mixt__fit_may_split(const mixt_run *run)
 {
     bool by_hand = !run->resume.run[0] && mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY);
-    return listed(run, MAY_SPLIT) && (by_hand || !needs_whole(&run->experiment.trainer->core));
+    return listed(run, MAY_SPLIT) && (by_hand || !needs_whole(run->experiment.trainer->inner));
 }
 
 static mixt_status fail_smallest(const mixt_run *run, const mixt_fit *fit, const mixt__fit_request *request)
 {
     char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT];
     const double mib = 1048576.0;
-    const mixt__trainer *t = &run->experiment.trainer->core;
+    const mixt__trainer *t = run->experiment.trainer->inner;
     bool both = request->may_recompute && request->may_split;
-    const char *but = both || run->resume.run[0] ? ""
-                      : t->model.compares        ? ", but the loss compares the samples of a part"
-                      : has_batch_norm(t)        ? ", but batch norm takes its statistics from the parts"
-                                                 : "";
+    const char *but = both || run->resume.run[0]         ? ""
+                      : mixt__trainer_model(t)->compares ? ", but the loss compares the samples of a part"
+                      : has_batch_norm(t)                ? ", but batch norm takes its statistics from the parts"
+                                                         : "";
     mixt__size_text(fit->budget, budget);
     mixt__size_text(fit->memory, memory);
-    return mixt__fail(MIXT_ERROR_MEMORY,
-                      "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
-                      "bytes), train.memory=%.0fM would do%s%s%s",
-                      budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
-                      both                 ? ""
-                      : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
-                                           : "; with train.memory_may=recompute,split it would take less",
-                      but,
-                      t->model.compares && run->experiment.val ? "; a smaller train.eval_batch may take less" : "");
+    return mixt__fail(
+        MIXT_ERROR_MEMORY,
+        "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
+        "bytes), train.memory=%.0fM would do%s%s%s",
+        budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
+        both                 ? ""
+        : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
+                             : "; with train.memory_may=recompute,split it would take less",
+        but,
+        mixt__trainer_model(t)->compares && run->experiment.val ? "; a smaller train.eval_batch may take less" : "");
 }
 
 /** As the configuration has it: what that takes, and how long an update. */
 static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt__fit_count c = {run, eval_asked(run)};
-    bool kept = t->settings.policy.keep != run->kept;
-    t->settings.policy.keep = run->kept;
+    mixt__trainer_settings s = *mixt__trainer_settings_of(t);
+    bool kept = s.policy.keep != run->kept;
+    s.policy.keep = run->kept;
     if (run->kept == MIXT_DTYPE_NONE)
-        t->settings.policy.keep_origin = NULL;
-    if (kept || t->settings.split != run->split || t->settings.recompute_budget != run->recompute)
-        MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, run->split, run->recompute));
+        s.policy.keep_origin = NULL;
+    mixt__trainer_set(t, &s);
+    if (kept || s.split != run->split || s.recompute_budget != run->recompute)
+        MIXT_TRY(mixt__trainer_replan(t, s.batch * s.split, run->split, run->recompute));
     MIXT_TRY(mixt__fit_measure(&c, t, SIZE_MAX, bytes, seconds));
     *seconds += mixt__trainer_seconds(t);
     return MIXT_OK;
@@ -281,7 +285,7 @@ static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
 /** The search, and its result in `fit`. */
 static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt__fit_count c = {run, eval_asked(run)};
     mixt__fit_request request = {.budget = budget, .measure = mixt__fit_measure, .user = &c};
     mixt__fit_choice choice;
@@ -308,13 +312,14 @@ static mixt_status enter_phase(mixt_run *run, int64_t index)
 {
     mixt__experiment *e = &run->experiment;
     mixt_status status = mixt__phases_enter(e, index);
-    if (status == MIXT_OK && e->trainer->core.settings.recompute_budget != e->trainer->options.recompute_budget) {
+    if (status == MIXT_OK &&
+        mixt__trainer_settings_of(e->trainer->inner)->recompute_budget != e->trainer->options.recompute_budget) {
         e->trainer->options.recompute_budget = 0; // too little for this phase: ask anew
         status = mixt__phases_enter(e, index);
     }
     run->split = e->trainer->options.split;
     run->recompute = e->trainer->options.recompute_budget;
-    run->kept = e->trainer->core.settings.policy.keep;
+    run->kept = mixt__trainer_settings_of(e->trainer->inner)->policy.keep;
     return status;
 }
 
@@ -330,7 +335,7 @@ static mixt_status choose_phases(mixt_run *run, size_t budget, mixt_fit *fit)
     double seconds;
     for (int64_t i = first, fits = 0, tries = 0; fits < count; i = (i + 1) % count, fits++, tries++) {
         MIXT_TRY(enter_phase(run, i));
-        MIXT_TRY(mixt__fit_measure(&c, &e->trainer->core, budget, &bytes, &seconds));
+        MIXT_TRY(mixt__fit_measure(&c, e->trainer->inner, budget, &bytes, &seconds));
         if (tries && bytes <= budget)
             continue;
         if (tries == 4 * count)
@@ -342,9 +347,9 @@ static mixt_status choose_phases(mixt_run *run, size_t budget, mixt_fit *fit)
     run->split = split;
     run->recompute = recompute;
     MIXT_TRY(mixt__phases_enter(e, first));
-    MIXT_TRY(mixt__fit_measure(&c, &e->trainer->core, budget, &fit->memory, &seconds));
+    MIXT_TRY(mixt__fit_measure(&c, e->trainer->inner, budget, &fit->memory, &seconds));
     fit->asked = asked;
-    take_settings(run, &e->trainer->core, fit);
+    take_settings(run, e->trainer->inner, fit);
     return mixt__phases_enter(e, start);
 }
 
@@ -361,8 +366,8 @@ static mixt_status choose_all(mixt_run *run, size_t budget, mixt_fit *fit)
 mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
-    mixt__trainer *t = &run->experiment.trainer->core;
-    if (memory && (t->control || mixt__trainer_has_weights(t)))
+    mixt__trainer *t = run->experiment.trainer->inner;
+    if (memory && (mixt__trainer_has_memory(t) || mixt__trainer_has_weights(t)))
         return mixt__fail(MIXT_ERROR_STATE, "the run has its memory already: plan it before training");
     mixt_fit found = run->fit;
     mixt_status status = MIXT_OK;
@@ -384,7 +389,7 @@ static size_t read_asked(mixt_run *run)
 {
     run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
     run->recompute = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_RECOMPUTE);
-    run->kept = run->experiment.trainer->core.settings.policy.keep;
+    run->kept = mixt__trainer_settings_of(run->experiment.trainer->inner)->policy.keep;
     return (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
 }
 
@@ -401,7 +406,7 @@ static bool changed(const mixt_run *run, mixt__config_key key)
 
 mixt_status mixt__fit_again(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt__fit_count c = {run, eval_asked(run)};
     size_t budget = read_asked(run);
     double seconds;

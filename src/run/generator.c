@@ -122,7 +122,7 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
     mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
     mixt_policy_free(policy);
     MIXT_TRY(status);
-    mixt__generator *core = &(*generator)->core;
+    mixt__generator *core = &(*generator)->inner;
     if (*tokenizer && (*tokenizer)->size < core->vocab)
         core->vocab = (*tokenizer)->size; // the rest has no text
     return MIXT_OK;

@@ -16,7 +16,7 @@
 
 size_t mixt__good_bytes(const mixt_run *run)
 {
-    return mixt__steer_wanted(run) ? mixt__snapshots_bytes(&run->experiment.trainer->core,
+    return mixt__steer_wanted(run) ? mixt__snapshots_bytes(run->experiment.trainer->inner,
                                                            mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY))
                                    : 0;
 }
@@ -25,7 +25,7 @@ void mixt__good_open(mixt__good *g, mixt_run *run)
 {
     int64_t every = mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY);
     *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
-    mixt_status mine = mixt__snapshots_open(&g->ring, &run->experiment.trainer->core, every);
+    mixt_status mine = mixt__snapshots_open(&g->ring, run->experiment.trainer->inner, every);
     g->open = mixt__run_agree_once(run, mine) == MIXT_OK;
     if (g->open)
         return;
@@ -173,7 +173,7 @@ static mixt_status return_to_checkpoint(mixt_run *run, mixt__loop_state *state)
     mixt__checkpoint *checkpoint;
     MIXT_TRY(enter_phase(run, newest(run)));
     MIXT_TRY(open_checkpoint(run, newest(run), &checkpoint));
-    mixt_status status = mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, NULL);
+    mixt_status status = mixt__trainer_restore(run->experiment.trainer->inner, checkpoint, NULL);
     if (status == MIXT_OK)
         status = return_run(run, json_object_get(checkpoint->scalars, "run"), state);
     mixt__checkpoint_close(checkpoint);

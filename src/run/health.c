@@ -10,7 +10,7 @@ enum { STUCK_MAX = 10 };
 
 mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64_t *stuck)
 {
-    const mixt__scaling *scaling = &run->experiment.trainer->core.settings.scaling;
+    const mixt__scaling *scaling = &mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling;
     if (!isfinite(step->loss) && !step->skipped)
         return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is not finite (%g): lower train.lr, or check the data",
                           (long long)step->step, step->loss);

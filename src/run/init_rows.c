@@ -45,7 +45,7 @@ static mixt_status match_ids(mixt__init_rows *r, const mixt__experiment *e, cons
                              const int64_t *users, const int64_t **found)
 {
     const mixt_data_array *mine = named_ids(e->facts, name), *theirs = named_ids(then, name);
-    const mixt__params *params = e->trainer->core.params;
+    const mixt__params *params = mixt__trainer_params(e->trainer->inner);
     float mean = (float)(then->info.target_mean - e->facts->info.target_mean); // what biases are counted from
     *found = NULL;
     if (!mine || !theirs)
@@ -79,7 +79,7 @@ static mixt_status match_ratings(mixt__init_rows *r, const mixt__experiment *e, 
 /** Adds the layer that scores classes: the last one. */
 static void add_head(mixt__init_rows *r, const mixt__experiment *e, const mixt__weights_rows *like)
 {
-    const mixt__params *params = e->trainer->core.params;
+    const mixt__params *params = mixt__trainer_params(e->trainer->inner);
     for (int64_t i = params->count - 1; i >= 0 && r->count < MIXT_INIT_ROWS; i--) {
         const mixt__param *p = &params->table[i];
         if (!p->shape.rank || p->shape.dims[0] != e->sizes.classes)
@@ -134,7 +134,7 @@ static void add_tables(mixt__init_rows *r, const mixt__experiment *e)
 {
     static const char *const tables[] = {"wte.weight", "emb.weight",  "out.weight",
                                          "out.bias",   "head.weight", "head.bias"};
-    const mixt__params *params = e->trainer->core.params;
+    const mixt__params *params = mixt__trainer_params(e->trainer->inner);
     for (int64_t i = 0; i < params->count; i++)
         for (size_t k = 0; k < sizeof tables / sizeof tables[0] && r->count < MIXT_INIT_ROWS; k++)
             if (!strcmp(params->table[i].name, tables[k]) && params->table[i].shape.dims[0] == e->sizes.rows)

@@ -82,7 +82,7 @@ static const char *loss_of(const mixt__experiment *e)
         [MIXT_LOSS_BCE] = "bce",
         [MIXT_LOSS_OWN] = "own",
     };
-    return names[e->trainer->core.model.loss];
+    return names[mixt__trainer_model(e->trainer->inner)->loss];
 }
 
 static json_t *pack(mixt__experiment *e)

@@ -46,11 +46,12 @@ static int64_t setting(const mixt_run *run, mixt__config_key key)
  *  @param eval samples in a pass of validation, fewer where so many do not fit */
 static size_t count(search *s, int64_t batch, int64_t eval)
 {
-    mixt__trainer *t = &s->run->experiment.trainer->core;
+    mixt__trainer *t = s->run->experiment.trainer->inner;
     mixt__fit_count c = {s->run, eval};
     size_t bytes = SIZE_MAX;
     double seconds;
-    mixt_status status = mixt__trainer_replan(t, batch, t->settings.split, t->settings.recompute_budget);
+    mixt_status status = mixt__trainer_replan(t, batch, mixt__trainer_settings_of(t)->split,
+                                              mixt__trainer_settings_of(t)->recompute_budget);
     if (status == MIXT_OK)
         status = mixt__fit_measure(&c, t, s->limit, &bytes, &seconds);
     if (status != MIXT_OK) {
@@ -71,7 +72,7 @@ static int64_t eval_batch(const search *s, int64_t batch)
  * Where validation may not be cut, it fits with all of it. */
 static void try_batch(search *s, int64_t batch)
 {
-    bool whole = s->run->experiment.trainer->core.model.compares;
+    bool whole = mixt__trainer_model(s->run->experiment.trainer->inner)->compares;
     probe p = {batch, count(s, batch, whole ? eval_batch(s, batch) : 1)};
     if (p.bytes <= s->limit)
         s->fits = p;
@@ -179,7 +180,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
 {
     char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
     search s = {.run = run, .unit = run->split, .seconds = seconds};
-    s.ranks = run->experiment.trainer->core.settings.ranks;
+    s.ranks = mixt__trainer_settings_of(run->experiment.trainer->inner)->ranks;
     s.limit = memory ? memory : mixt__fit_room(run);
     int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);

@@ -18,13 +18,13 @@ static const mixt__watch watch_layers = {.layers = true};
 
 static mixt__trainer *core(mixt_run *run)
 {
-    return &run->experiment.trainer->core;
+    return run->experiment.trainer->inner;
 }
 
 /** Room for what the watched step of now says. */
 static mixt_status make_room(mixt__layers *l, const mixt__trainer *t)
 {
-    int64_t values = mixt__trainer_watched_count(t), params = t->params->segment_count;
+    int64_t values = mixt__trainer_watched_count(t), params = mixt__trainer_params(t)->segment_count;
     if (values <= l->layer_room && params <= l->param_room)
         return MIXT_OK;
     mixt__free(l->layers);
@@ -41,7 +41,7 @@ static mixt_status make_room(mixt__layers *l, const mixt__trainer *t)
 bool mixt__layers_drop(mixt_run *run)
 {
     mixt__trainer *t = core(run);
-    if (!t->layers.wanted || t->control)
+    if (!mixt__trainer_layers_wanted(t) || mixt__trainer_has_memory(t))
         return false;
     mixt__trainer_want_layers(t, false);
     if (mixt__trainer_recompile(t) != MIXT_OK)
@@ -65,7 +65,8 @@ void mixt__layers_plan(mixt_run *run)
 {
     mixt__trainer *t = core(run);
     int64_t every = mixt__config_int(run->config, MIXT_KEY_WATCH_EVERY);
-    if (every && every <= run->experiment.total_steps && t->layers.values && !t->layers.running && !t->control)
+    if (every && every <= run->experiment.total_steps && mixt__trainer_layers_count(t) &&
+        !mixt__trainer_layers_ready(t) && !mixt__trainer_has_memory(t))
         (void)compile(run); // told when it is to run
 }
 
@@ -73,10 +74,10 @@ void mixt__layers_prepare(mixt_run *run, int64_t step)
 {
     mixt__trainer *t = core(run);
     int64_t every = mixt__config_int(run->config, MIXT_KEY_WATCH_EVERY);
-    if (!every || step % every || !t->layers.values)
+    if (!every || step % every || !mixt__trainer_layers_count(t))
         return;
     // Another policy, or who looks into a step in another way, drops it.
-    if (!t->layers.running && compile(run) != MIXT_OK)
+    if (!mixt__trainer_layers_ready(t) && compile(run) != MIXT_OK)
         mixt__run_note(run, true, "step %lld: layers are not looked into: %s", (long long)step, mixt_error_text());
     else
         (void)mixt__trainer_watch_next(t); // there is one
@@ -140,7 +141,7 @@ static void fill(mixt_tensor_signal *s, const mixt__watched_value *v)
 static double unscaling(const mixt__trainer *t, const mixt__segment_stats *stats, const mixt_step *step)
 {
     double squares = 0;
-    for (int64_t i = 0; i < t->params->segment_count; i++)
+    for (int64_t i = 0; i < mixt__trainer_params(t)->segment_count; i++)
         squares += stats[i].sum_squares;
     return squares > 0 && isfinite(step->grad_norm) ? step->grad_norm / sqrt(squares) : 1 / step->scale;
 }
@@ -149,11 +150,11 @@ static void fill_params(mixt__layers *l, const mixt__trainer *t, const mixt_step
 {
     const mixt__segment_stats *stats = mixt__trainer_watched_gradients(t, step->step);
     double unscale = unscaling(t, stats, step);
-    l->param_count = t->params->segment_count;
+    l->param_count = mixt__trainer_params(t)->segment_count;
     for (int64_t i = 0; i < l->param_count; i++) {
-        const mixt__segment *segment = &t->params->segments[i];
+        const mixt__segment *segment = &mixt__trainer_params(t)->segments[i];
         double count = (double)segment->count;
-        l->params[i] = (mixt_param_signal){.name = t->params->table[segment->param].name};
+        l->params[i] = (mixt_param_signal){.name = mixt__trainer_params(t)->table[segment->param].name};
         l->params[i].amax = (double)stats[i].amax * unscale;
         l->params[i].rms = isfinite(stats[i].sum_squares) ? sqrt(stats[i].sum_squares / count) * unscale : NAN;
         l->params[i].zero = (double)stats[i].zeros / count;
@@ -297,7 +298,7 @@ mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step)
     MIXT_TRY(read_values(l, t, step));
     MIXT_TRY(write_row(run, step));
     mixt_layer_signals signals = {.step = step->step, .scale = step->scale};
-    signals.scaling = t->settings.scaling.enabled && t->settings.scaling.dynamic;
+    signals.scaling = mixt__trainer_settings_of(t)->scaling.enabled && mixt__trainer_settings_of(t)->scaling.dynamic;
     signals.layers = l->layers;
     signals.layer_count = l->layer_count;
     signals.params = l->params;

@@ -99,7 +99,7 @@ static mixt_status validate(loop *l)
 {
     mixt_evaluation found;
     const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
-    mixt__trainer *t = &l->e->trainer->core;
+    mixt__trainer *t = l->e->trainer->inner;
     if (l->run->group) // which stops after an update, all ranks at the same
         MIXT_TRY(mixt__trainer_evaluate_together(t, l->e->val, &found));
     else
@@ -168,7 +168,7 @@ static mixt_status tell_row(loop *l, bool validated)
     row.energy = l->result->energy = energy_now(l) - l->energy_start;
     row.checkpoint_stall = l->saves.stall;
     l->saves.stall = 0;
-    mixt__shares_find(&l->e->trainer->core, &row);
+    mixt__shares_find(l->e->trainer->inner, &row);
     if (w->overflow_layer[0])
         row.overflow_layer = w->overflow_layer;
     if (validated) {
@@ -192,10 +192,10 @@ static mixt_status tell_step(loop *l)
 {
     const mixt_step *step = &l->run->last;
     mixt_status status = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_STEP});
-    const mixt__trainer *t = &l->e->trainer->core;
+    const mixt__trainer *t = l->e->trainer->inner;
     char scale[64] = "";
-    if (t->settings.scaling.enabled)
-        snprintf(scale, sizeof scale, "; loss scale %g -> %g", step->scale, (double)t->control_copy.scale);
+    if (mixt__trainer_settings_of(t)->scaling.enabled)
+        snprintf(scale, sizeof scale, "; loss scale %g -> %g", step->scale, (double)mixt__trainer_control(t)->scale);
     if (step->skipped)
         mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite%s", (long long)step->step,
                        step->overflow_layer ? step->overflow_layer : "a layer", scale);
@@ -323,7 +323,7 @@ static mixt_status conclude(loop *l, mixt_status status)
 static mixt_status take_result(loop *l, int64_t number)
 {
     mixt_step *last = &l->run->last, step;
-    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
+    MIXT_TRY(mixt__trainer_result(l->e->trainer->inner, number, &step));
     double now = mixt__time_now(), seconds = now - l->taken_at;
     l->taken_at = now;
     l->spike = mixt__usual_spike(&l->usual, step.loss);
@@ -525,7 +525,7 @@ static mixt_status run_updates(loop *l)
 /** Says what will happen, then begins. Memory is taken before: a run that gets none has only that to say. */
 static mixt_status announce(loop *l)
 {
-    mixt_status ready = mixt__trainer_allocate(&l->e->trainer->core);
+    mixt_status ready = mixt__trainer_allocate(l->e->trainer->inner);
     if (ready == MIXT_OK) {
         mixt__summary_tell(l->run);
         mixt__run_ranks_note(l->run);

@@ -16,7 +16,7 @@ static bool validates(const mixt__experiment *e)
 
 static void tell_cut(mixt_run *run, int64_t asked)
 {
-    int64_t batch = run->experiment.trainer->core.settings.eval_batch;
+    int64_t batch = mixt__trainer_settings_of(run->experiment.trainer->inner)->eval_batch;
     if (batch < asked)
         mixt__run_note(run, true, "validation in batches of %lld: there is no memory for train.eval_batch=%lld",
                        (long long)batch, (long long)asked);
@@ -32,7 +32,7 @@ static mixt_bytes public_bytes(mixt__trainer_bytes bytes)
 /** Where the trainer's own memory lies. */
 static mixt_bytes on_device(const mixt__trainer *t, size_t bytes)
 {
-    return t->backend->host_memory ? (mixt_bytes){.host = bytes} : (mixt_bytes){.device = bytes};
+    return mixt__trainer_backend(t)->host_memory ? (mixt_bytes){.host = bytes} : (mixt_bytes){.device = bytes};
 }
 
 static void data_parts(const mixt__experiment *e, mixt_run_memory *m)
@@ -48,20 +48,21 @@ static void data_parts(const mixt__experiment *e, mixt_run_memory *m)
 /** Results of updates, and statistics of those that are looked into. */
 static size_t results_bytes(const mixt__trainer *t)
 {
-    return mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t);
+    return mixt__feed_host_bytes(mixt__trainer_settings_of(t)->accumulate) + mixt__trainer_layer_slots_bytes(t);
 }
 
 /** All parts but the graphs. */
 static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
 {
-    const mixt__trainer *t = &e->trainer->core;
-    *m = (mixt_run_memory){.eval_batch = t->settings.eval_batch};
+    const mixt__trainer *t = e->trainer->inner;
+    *m = (mixt_run_memory){.eval_batch = mixt__trainer_settings_of(t)->eval_batch};
     m->step = on_device(t, mixt__trainer_memory(t).total);
     m->weights = on_device(t, mixt__trainer_weight_bytes(t));
     m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
     m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
     m->batches.host = mixt__trainer_batches_ahead(t, e->train) + results_bytes(t) + mixt__ranks_host_bytes(t);
-    m->checkpoints.host = mixt__snapshot_bytes(t, mixt__snapshot_saved(t)) + mixt__weights_bytes(t->params);
+    m->checkpoints.host =
+        mixt__snapshot_bytes(t, mixt__snapshot_saved(t)) + mixt__weights_bytes(mixt__trainer_params(t));
     data_parts(e, m);
 }
 
@@ -73,13 +74,13 @@ enum { TEXTS = 16 << 10 };
 static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
 {
     size_t bytes = m->data.host + m->tokens.host;
-    if (t->control)
+    if (mixt__trainer_has_memory(t))
         bytes += m->step.host + results_bytes(t);
     else if (mixt__trainer_has_weights(t))
         bytes += m->weights.host;
-    if (t->eval_input)
+    if (mixt__trainer_has_evaluation(t))
         bytes += m->validation.host;
-    if (t->predict_input)
+    if (mixt__trainer_has_prediction(t))
         bytes += m->prediction.host;
     return bytes;
 }
@@ -118,7 +119,7 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
     m->snapshots.host = mixt__good_bytes(run);
     if (!run->graphs) {
         size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
-        size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m) + texts;
+        size_t all = mixt__account_bytes(run->account), parts = held(run->experiment.trainer->inner, m) + texts;
         run->graphs = (all > parts ? all - parts : 0) + (texts > TEXTS ? texts : TEXTS);
         if (!run->events.monitor && mixt__config_bool(run->config, MIXT_KEY_WATCH_MONITOR)) // made when training begins
             run->graphs += mixt__monitor_bytes();
@@ -133,8 +134,8 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
 /** In batches that fit; told where they are smaller than those asked for. */
 static mixt_status plan_validation(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
-    int64_t asked = t->settings.eval_batch;
+    mixt__trainer *t = run->experiment.trainer->inner;
+    int64_t asked = mixt__trainer_settings_of(t)->eval_batch;
     if (!validates(&run->experiment))
         return MIXT_OK;
     MIXT_TRY(mixt__trainer_plan_evaluation(t, run->experiment.val));
@@ -167,7 +168,7 @@ mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory)
     const mixt__experiment *e = &run->experiment;
     run->graphs = 0;
     if (validates(e))
-        MIXT_TRY(mixt__trainer_plan_evaluation(&e->trainer->core, e->val));
+        MIXT_TRY(mixt__trainer_plan_evaluation(e->trainer->inner, e->val));
     plan_all(run, memory);
     return MIXT_OK;
 }
@@ -175,7 +176,7 @@ mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory)
 /** Without looking into layers where there is no room for that. */
 static mixt_status take_step(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt_status status = mixt__trainer_allocate(t);
     if (status == MIXT_ERROR_MEMORY && mixt__layers_drop(run))
         status = mixt__trainer_allocate(t);
@@ -184,8 +185,8 @@ static mixt_status take_step(mixt_run *run)
 
 mixt_status mixt__run_take_memory(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
-    int64_t asked = t->settings.eval_batch;
+    mixt__trainer *t = run->experiment.trainer->inner;
+    int64_t asked = mixt__trainer_settings_of(t)->eval_batch;
     run->graphs = 0;
     MIXT_TRY(take_step(run));
     if (validates(&run->experiment))
@@ -197,19 +198,19 @@ mixt_status mixt__run_take_memory(mixt_run *run)
 
 void mixt__run_change_validation(mixt_run *run, int64_t most)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     const mixt_trainer_options *o = &run->experiment.trainer->options;
-    int64_t asked = o->eval_batch ? o->eval_batch : o->batch, before = t->settings.eval_batch;
+    int64_t asked = o->eval_batch ? o->eval_batch : o->batch, before = mixt__trainer_settings_of(t)->eval_batch;
     if (!validates(&run->experiment))
         return;
-    t->settings.eval_batch = most ? most : asked;
+    mixt__trainer_set_eval_batch(t, most ? most : asked);
     if (mixt__trainer_prepare_evaluation(t, run->experiment.val) != MIXT_OK)
         mixt__run_note(run, true, "no memory to validate under the new policy: %s", mixt_error_text());
-    else if (t->settings.eval_batch != before)
+    else if (mixt__trainer_settings_of(t)->eval_batch != before)
         mixt__run_note(run, true, "validation in batches of %lld from here on, of %lld before: %s",
-                       (long long)t->settings.eval_batch, (long long)before,
-                       t->settings.eval_batch < before ? "the new policy leaves less memory"
-                                                       : "the new policy leaves more memory");
+                       (long long)mixt__trainer_settings_of(t)->eval_batch, (long long)before,
+                       mixt__trainer_settings_of(t)->eval_batch < before ? "the new policy leaves less memory"
+                                                                         : "the new policy leaves more memory");
 }
 
 void mixt__run_count_memory(mixt_run *run)
@@ -224,7 +225,7 @@ mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(memory));
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = mixt__known_data(run);
     if (status == MIXT_OK)
@@ -235,7 +236,7 @@ mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory)
         status = mixt__trainer_plan_prediction(t);
     if (status == MIXT_OK)
         memory->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
-    if (!t->predict_input)
+    if (!mixt__trainer_has_prediction(t))
         mixt__trainer_free_predict(t);
     mixt__account_use(before);
     return status;

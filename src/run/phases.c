@@ -72,7 +72,7 @@ bool mixt__phases_due(const mixt__experiment *e, int64_t update)
 bool mixt__phases_too_little(const mixt__experiment *e, mixt_status status)
 {
     return status == MIXT_ERROR_MEMORY && e->phases.policy && e->trainer->options.recompute_budget &&
-           e->trainer->core.recompute.least > e->trainer->options.recompute_budget;
+           mixt__trainer_recompute(e->trainer->inner)->least > e->trainer->options.recompute_budget;
 }
 
 mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
@@ -85,7 +85,7 @@ mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
     mixt__experiment_policy_options(e, &e->trainer->options);
     mixt_status status = mixt_trainer_set_policy(e->trainer, now);
     if (mixt__phases_too_little(e, status)) {
-        e->trainer->options.recompute_budget = e->trainer->core.recompute.least;
+        e->trainer->options.recompute_budget = mixt__trainer_recompute(e->trainer->inner)->least;
         status = mixt_trainer_set_policy(e->trainer, now);
         e->trainer->options.recompute_budget = options.recompute_budget; // which may do for the phases to come
     }
@@ -118,7 +118,7 @@ static size_t bytes_of(const mixt_run *run, int64_t index)
 
 static mixt_status count_phase(mixt_run *run, mixt_run_memory *memory)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     int64_t given = mixt__config_int(run->config, MIXT_KEY_TRAIN_EVAL_BATCH);
     mixt__fit_count c = {run, given ? given : mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH)};
     size_t bytes;
@@ -208,7 +208,7 @@ static json_t *evidence_of(const mixt__experiment *e, int64_t from, int64_t to, 
 {
     char text[256];
     const mixt__policy_phase *phases = e->phases.policy->phases;
-    mixt_memory after = mixt__trainer_memory(&e->trainer->core);
+    mixt_memory after = mixt__trainer_memory(e->trainer->inner);
     snprintf(text, sizeof text, "phase '%.64s' ends with update %.0f: from the next on '%.64s'", phases[from].name,
              phases[from].until, phases[to].name);
     return json_pack("{s:s, s:I, s:I}", "text", text, "bytes_before", (json_int_t)before->allocated, "bytes_after",
@@ -220,7 +220,7 @@ mixt_status mixt__run_next_phase(mixt_run *run, int64_t update)
     mixt__experiment *e = &run->experiment;
     const mixt__policy_phase *phases = e->phases.policy->phases;
     int64_t from = e->phases.current, to = mixt__policy_phase_at(e->phases.policy, update);
-    mixt_memory before = mixt__trainer_memory(&e->trainer->core);
+    mixt_memory before = mixt__trainer_memory(e->trainer->inner);
     MIXT_TRY(mixt__phases_enter(e, to));
     mixt__run_change_validation(run, run->fit.budget && run->phase_memory ? run->phase_memory[to].eval_batch : 0);
     mixt__run_note(run, false, "from step %lld on in phase '%s'", (long long)update, phases[to].name);
@@ -266,8 +266,8 @@ mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index)
     mixt_run_memory memory;
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(check_index(run, index));
-    const mixt__trainer *t = &run->experiment.trainer->core;
-    if (t->control || mixt__trainer_has_weights(t))
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    if (mixt__trainer_has_memory(t) || mixt__trainer_has_weights(t))
         return mixt__fail(MIXT_ERROR_STATE, "the run has its memory already: look at its phases before training");
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = mixt__phases_enter(&run->experiment, index);

@@ -62,10 +62,10 @@ typedef struct counter {
 static size_t step_bytes(const mixt_run *run, const mixt__trainer *t)
 {
     size_t step = mixt__trainer_memory(t).total;
-    return t->backend->host_memory
-               ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
-                     mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t)
-               : step;
+    return mixt__trainer_backend(t)->host_memory ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
+                                                       mixt__feed_host_bytes(mixt__trainer_settings_of(t)->accumulate) +
+                                                       mixt__trainer_layer_slots_bytes(t)
+                                                 : step;
 }
 
 static mixt_status measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)
@@ -78,21 +78,10 @@ static mixt_status measure(void *user, mixt__trainer *t, size_t budget, size_t *
 }
 
 /** A trainer to plan with, which never takes the memory of a step. For mixt__trainer_free. */
-static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, counter *c)
+static mixt_status open_planner(const mixt_run *run, mixt__trainer **planner, counter *c)
 {
-    const mixt__trainer *t = &run->experiment.trainer->core;
-    *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
-    planner->settings.faults = NULL; // which happen to the run alone
-    planner->ranks = (mixt__ranks){.planned = t->ranks.group || t->ranks.planned, .zero = t->ranks.zero};
-    planner->ranks.format = t->ranks.format;
-    planner->ranks.bucket = t->ranks.bucket;
-    planner->ranks.compression = t->ranks.compression;
-    planner->ranks.on_device = t->ranks.on_device;
-    planner->lengths.count = t->lengths.count;
-    memcpy(planner->lengths.spec, t->lengths.spec, sizeof t->lengths.spec);
-    mixt__trainer_want_layers(planner, t->layers.wanted);
     *c = (counter){run, (size_t)(run->pressure.view.held - run->pressure.view.step)};
-    return mixt__trainer_compile(planner, &t->spec);
+    return mixt__trainer_new_planner(run->experiment.trainer->inner, planner);
 }
 
 /* ---- decisions ---- */
@@ -123,25 +112,27 @@ static mixt_status ask_number(mixt_run *run, mixt__config_key key, int64_t to, s
  *  it stays. */
 static mixt_status lower(mixt_run *run, size_t budget)
 {
-    mixt__trainer planner;
+    mixt__trainer *planner;
     counter c;
     size_t bytes = (size_t)run->pressure.view.held;
     double seconds;
     mixt_dtype chosen = MIXT_DTYPE_NONE;
-    if (run->experiment.trainer->core.settings.policy.keep != MIXT_DTYPE_NONE)
+    if (mixt__trainer_settings_of(run->experiment.trainer->inner)->policy.keep != MIXT_DTYPE_NONE)
         return MIXT_OK;
     mixt_status status = open_planner(run, &planner, &c);
     for (size_t size = 2; status == MIXT_OK && size && (double)bytes > LOW * (double)budget; size /= 2) {
         size_t before = bytes;
-        planner.settings.policy.keep = mixt__format_keep(size);
-        planner.settings.policy.keep_origin = "auto.steer";
-        status = mixt__trainer_recompile(&planner);
+        mixt__trainer_settings settings = *mixt__trainer_settings_of(planner);
+        settings.policy.keep = mixt__format_keep(size);
+        settings.policy.keep_origin = "auto.steer";
+        mixt__trainer_set(planner, &settings);
+        status = mixt__trainer_recompile(planner);
         if (status == MIXT_OK)
-            status = measure(&c, &planner, budget, &bytes, &seconds);
+            status = measure(&c, planner, budget, &bytes, &seconds);
         if (status == MIXT_OK && bytes < before)
-            chosen = planner.settings.policy.keep;
+            chosen = settings.policy.keep;
     }
-    mixt__trainer_free(&planner);
+    mixt__trainer_free(planner);
     if (status != MIXT_OK || chosen == MIXT_DTYPE_NONE)
         return status;
     return ask(run, MIXT_KEY_TRAIN_ACTIVATIONS, mixt__config_string(run->config, MIXT_KEY_TRAIN_ACTIVATIONS),
@@ -151,7 +142,7 @@ static mixt_status lower(mixt_run *run, size_t budget)
 /** The second tier: the cheapest plan within the budget, else the smallest. */
 static mixt_status fit(mixt_run *run, size_t budget)
 {
-    mixt__trainer planner;
+    mixt__trainer *planner;
     counter c;
     mixt__fit_choice choice;
     mixt__fit_request request = {.budget = (size_t)(HIGH * (double)budget), .measure = measure, .user = &c};
@@ -159,8 +150,8 @@ static mixt_status fit(mixt_run *run, size_t budget)
     request.may_split = mixt__fit_may_split(run);
     mixt_status status = open_planner(run, &planner, &c);
     if (status == MIXT_OK)
-        status = mixt__trainer_fit(&planner, &request, &choice);
-    mixt__trainer_free(&planner);
+        status = mixt__trainer_fit(planner, &request, &choice);
+    mixt__trainer_free(planner);
     MIXT_TRY(status);
     if ((double)choice.chosen.bytes > WORTH * (double)run->pressure.view.held)
         return MIXT_OK; // nothing that may be done frees much
@@ -196,7 +187,7 @@ static mixt__pressure_view view_of(mixt_run *run)
     if (!p->squeezed && v.budget > p->most)
         p->most = (size_t)v.budget;
     v.most = p->most;
-    v.step = step_bytes(run, &run->experiment.trainer->core);
+    v.step = step_bytes(run, run->experiment.trainer->inner);
     v.tier = wanted_tier(p, (size_t)v.budget, (size_t)v.held);
     return v;
 }
@@ -269,7 +260,7 @@ static mixt_status plan_anew(mixt__experiment *e)
     size_t recompute = (size_t)mixt__config_int(e->config, MIXT_KEY_TRAIN_RECOMPUTE);
     mixt_dtype before = t->policy->formats.keep;
     MIXT_TRY(mixt__experiment_keep(e, t->policy));
-    mixt_status status = mixt__trainer_refit(&t->core, split, recompute, t->policy->formats.keep);
+    mixt_status status = mixt__trainer_refit(t->inner, split, recompute, t->policy->formats.keep);
     if (status != MIXT_OK) {
         t->policy->formats.keep = before;
         return status;

@@ -296,7 +296,7 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
     const mixt__backend *device = e->context->backend;
     snprintf(text, sizeof text, device->host_memory ? "%s with threads=%d" : "%s", device->name, mixt__threads_count());
     MIXT_TRY(mixt__group_same(run->group, "device or threads, which are part of the bits", text));
-    const mixt__trainer_settings *s = &e->trainer->core.settings;
+    const mixt__trainer_settings *s = mixt__trainer_settings_of(e->trainer->inner);
     snprintf(text, sizeof text, "%lld passes of %lld samples, %zu bytes of activations, %lld updates",
              (long long)s->accumulate, (long long)s->batch, s->recompute_budget, (long long)e->total_steps);
     return mixt__group_same(run->group, "plan", text);
@@ -339,7 +339,7 @@ static mixt_status see_files(mixt_run *run)
     int blind = 0;
     while (status == MIXT_OK && blind < g->size && !g->words[blind].busy)
         blind++;
-    run->experiment.trainer->core.ranks.save_parts = blind == g->size;
+    mixt__trainer_ranks(run->experiment.trainer->inner)->save_parts = blind == g->size;
     if (status == MIXT_OK && blind < g->size)
         mixt__run_note(run, true,
                        "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
@@ -367,7 +367,7 @@ mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_ru
 
 void mixt__run_ranks_tell(mixt_run *run)
 {
-    mixt__ranks *r = &run->experiment.trainer->core.ranks;
+    mixt__ranks *r = mixt__trainer_ranks(run->experiment.trainer->inner);
     if (!run->group)
         return;
     r->signal = run->signals ? (int)mixt__signals_stop : 0;
@@ -380,21 +380,23 @@ void mixt__run_ranks_tell(mixt_run *run)
 void mixt__run_ranks_hear(mixt_run *run)
 {
     if (run->group)
-        run->asked |= run->experiment.trainer->core.ranks.agreed_asked & ~(unsigned)MIXT_ASKED_PATIENCE;
+        run->asked |=
+            mixt__trainer_ranks(run->experiment.trainer->inner)->agreed_asked & ~(unsigned)MIXT_ASKED_PATIENCE;
 }
 
 int mixt__run_signal(const mixt_run *run)
 {
     if (run->group)
-        return run->experiment.trainer->core.ranks.agreed_signal;
+        return mixt__trainer_ranks(run->experiment.trainer->inner)->agreed_signal;
     return run->signals ? (int)mixt__signals_stop : 0;
 }
 
 void mixt__run_ranks_note(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
-    const mixt__trainer *t = &e->trainer->core;
-    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t), whole = t->ranks.compress_after;
+    const mixt__trainer *t = e->trainer->inner;
+    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t),
+            whole = mixt__trainer_ranks(t)->compress_after;
     char less[128] = "", over[320];
     const char *sums = e->device_sums ? e->device_sums->version : "";
     snprintf(over, sizeof over, "%s%s%s", run->group ? run->group->transport->version : "", *sums ? ", sums over " : "",
@@ -407,7 +409,8 @@ void mixt__run_ranks_note(mixt_run *run)
     if (run->group)
         mixt__run_note(run, false,
                        "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update%s", "ranks",
-                       run->group->size, over, (long long)(t->settings.batch * t->settings.split),
+                       run->group->size, over,
+                       (long long)(mixt__trainer_settings_of(t)->batch * mixt__trainer_settings_of(t)->split),
                        (double)sent / 1048576.0, less);
     else if (e->ranks > 1)
         mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
@@ -436,7 +439,7 @@ mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(trace));
-    const mixt__ranks *r = &run->experiment.trainer->core.ranks;
+    const mixt__ranks *r = mixt__trainer_ranks(run->experiment.trainer->inner);
     if (!run->group || !r->overlap)
         return mixt__fail(MIXT_ERROR_STATE, "the run has not trained as one of several ranks");
     *trace = (mixt_rank_trace){.sent = run->group->bytes};
@@ -461,7 +464,7 @@ mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_b
     if (index < 0 || index >= trace.buckets)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "bucket %lld: there are %lld", (long long)index,
                           (long long)trace.buckets);
-    const mixt__bucket *b = &run->experiment.trainer->core.ranks.buckets[index];
+    const mixt__bucket *b = &mixt__trainer_ranks(run->experiment.trainer->inner)->buckets[index];
     *bucket = (mixt_rank_bucket){.bytes = b->count * (int64_t)sizeof(float), .ready = b->allowed};
     bucket->begun = b->begun;
     bucket->ended = b->ended;

@@ -410,7 +410,7 @@ mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *che
 {
     const char *may_differ[MIXT_KEY_COUNT + 2];
     allowed_settings(run->resume.changes, ranks_then(checkpoint) != run->experiment.ranks, may_differ);
-    return mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, *may_differ ? may_differ : NULL);
+    return mixt__trainer_restore(run->experiment.trainer->inner, checkpoint, *may_differ ? may_differ : NULL);
 }
 
 /** A good state that a run went back to may lie where one phase ends: it is of the one that begins. */

@@ -318,7 +318,7 @@ mixt_run_info mixt_run_describe(const mixt_run *run)
     info.ranks = run->group ? run->group->size : 1;
     info.item = e->item;
     info.items_per_sample = e->items_per_sample;
-    info.scaling = e->trainer->core.settings.scaling.enabled;
+    info.scaling = mixt__trainer_settings_of(e->trainer->inner)->scaling.enabled;
     return info;
 }
 

@@ -59,7 +59,7 @@ void mixt__saves_refresh(mixt__saves *c)
 /** Whether every rank saves its part, all together. */
 static bool by_parts(const mixt__saves *c)
 {
-    return c->run->group && mixt__ranks_save_parts(&c->run->experiment.trainer->core);
+    return c->run->group && mixt__ranks_save_parts(c->run->experiment.trainer->inner);
 }
 
 void mixt__saves_prepare(mixt__saves *c)
@@ -67,7 +67,7 @@ void mixt__saves_prepare(mixt__saves *c)
     bool parts = by_parts(c);
     if (c->saver || c->impossible || (c->run->dir.silent && !parts))
         return;
-    mixt_status status = mixt__saver_start(&c->run->experiment.trainer->core, &c->saver);
+    mixt_status status = mixt__saver_start(c->run->experiment.trainer->inner, &c->saver);
     if (parts)
         status = mixt__group_agree_soon(c->run->group, status);
     if (c->run->group)
@@ -247,7 +247,7 @@ static mixt__save_request good_request(mixt__saves *c, const good_state *g)
 /** By this process, or by rank 0 while the others wait. What ranks have each of their own comes to it before. */
 static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
 {
-    mixt__trainer *t = &c->run->experiment.trainer->core;
+    mixt__trainer *t = c->run->experiment.trainer->inner;
     mixt__meanwhile meanwhile;
     mixt_status status = MIXT_OK;
     if (mixt__ranks_apart(t))
@@ -310,7 +310,7 @@ static mixt_status save_parts(mixt__saves *c, const mixt__loop_state *state)
 /** This process, or rank 0 of those that do not see the same files: all of it. */
 static mixt_status save_alone(mixt__saves *c, const mixt__loop_state *state)
 {
-    mixt__trainer *t = &c->run->experiment.trainer->core;
+    mixt__trainer *t = c->run->experiment.trainer->inner;
     MIXT_TRY(save_goods(c, state->steps));
     if (mixt__ranks_apart(t))
         MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
@@ -347,13 +347,13 @@ void mixt__saves_tell(mixt__saves *c)
     if (!c->saver || !mixt__saver_pending(c->saver))
         return;
     if (mixt__saver_writing(c->saver))
-        c->run->experiment.trainer->core.ranks.asked |= MIXT_ASKED_PATIENCE;
+        mixt__trainer_ranks(c->run->experiment.trainer->inner)->asked |= MIXT_ASKED_PATIENCE;
     c->told = true;
 }
 
 void mixt__saves_poll(mixt__saves *c)
 {
-    const mixt__ranks *r = &c->run->experiment.trainer->core.ranks;
+    const mixt__ranks *r = mixt__trainer_ranks(c->run->experiment.trainer->inner);
     if (c->saver && c->told && mixt__saver_pending(c->saver) && !(r->agreed_asked & MIXT_ASKED_PATIENCE))
         mixt__saver_settle(c->saver, false);
     hear(c);

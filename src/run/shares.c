@@ -8,8 +8,8 @@ void mixt__shares_find(const mixt__trainer *t, mixt_run_row *row)
     double values = 0, bytes = 0;
     memset(row->share_values, 0, sizeof row->share_values);
     memset(row->share_bytes, 0, sizeof row->share_bytes);
-    for (int32_t i = 1; t->train && i < t->train->graph->value_count; i++) {
-        const mixt__value *v = &t->train->graph->values[i];
+    for (int32_t i = 1; mixt__trainer_compiled(t) && i < mixt__trainer_compiled(t)->graph->value_count; i++) {
+        const mixt__value *v = &mixt__trainer_compiled(t)->graph->values[i];
         bool made = v->producer >= 0 || v->role != MIXT_ROLE_ACTIVATION; // else a pass has removed its maker
         if (v->base || !made || !mixt_dtype_is_float(v->dtype))
             continue;

@@ -36,7 +36,7 @@ static mixt_controller_options wanted(const mixt_run *run)
     mixt_controller_options o = {.retries = mixt__config_int(run->config, MIXT_KEY_AUTO_RETRIES)};
     o.cooldown = mixt__config_int(run->config, MIXT_KEY_AUTO_COOLDOWN);
     o.calm = mixt__config_int(run->config, MIXT_KEY_AUTO_CALM);
-    o.scale_floor = (double)run->experiment.trainer->core.settings.scaling.floor;
+    o.scale_floor = (double)mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling.floor;
     for (int word = 0; word <= MIXT_ACTION_LR - MIXT_ACTION_PRECISION; word++) // the words in this order
         if (mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, word))
             o.may |= 1u << (MIXT_ACTION_PRECISION + word);
@@ -226,19 +226,19 @@ void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
 /** What is known without looking further. */
 static mixt_finding signs(const mixt_run *run)
 {
-    const mixt__trainer *t = &run->experiment.trainer->core;
-    const mixt__scaling *scaling = &t->settings.scaling;
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    const mixt__scaling *scaling = &mixt__trainer_settings_of(t)->scaling;
     mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_step(run) : -1};
-    f.low = mixt__policy_lowers(&t->settings.policy);
-    snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(t->settings.policy.forward));
+    f.low = mixt__policy_lowers(&mixt__trainer_settings_of(t)->policy);
+    snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(mixt__trainer_settings_of(t)->policy.forward));
     if (!scaling->enabled || scaling->dynamic)
         snprintf(f.scaling, sizeof f.scaling, "%s", scaling->enabled ? "dynamic" : "none");
     else
         mixt__print_number(f.scaling, sizeof f.scaling, "%.9g", (double)scaling->initial);
-    f.clip = (double)t->settings.clip_norm;
+    f.clip = (double)mixt__trainer_settings_of(t)->clip_norm;
     f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
-    int64_t back = t->attempts - run->steer.trouble.step; // updates that were issued since
-    f.batch = t->next_batch / t->settings.accumulate - 1 - back;
+    int64_t back = mixt__trainer_steps(t) - run->steer.trouble.step; // updates that were issued since
+    f.batch = mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate - 1 - back;
     return f;
 }
 
@@ -338,12 +338,11 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
 
 void mixt__steer_skip(mixt_run *run)
 {
-    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__trainer *t = run->experiment.trainer->inner;
     const mixt__steer *s = &run->steer;
     for (int64_t i = 0; i < s->skip_count; i++)
-        if (s->skips[i] == t->next_batch / t->settings.accumulate) {
-            mixt__trainer_stop_batches(t);
-            t->next_batch += t->settings.accumulate;
+        if (s->skips[i] == mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate) {
+            mixt__trainer_seek(t, mixt__trainer_position(t) + mixt__trainer_settings_of(t)->accumulate);
             i = -1; // the next one may be left out too
         }
 }

@@ -231,20 +231,20 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     MIXT_TRY(mixt__need(summary));
     MIXT_TRY(mixt__known_data(run));
     const mixt__experiment *e = &run->experiment;
-    const mixt__trainer *t = &e->trainer->core;
+    const mixt__trainer *t = e->trainer->inner;
     *summary = (mixt_summary){.train = mixt_data_describe(e->train)};
     summary->val = e->val ? mixt_data_describe(e->val) : NULL;
     summary->model = mixt__config_string(run->config, MIXT_KEY_MODEL);
     summary->policy = run->precision ? run->precision : mixt__config_string(run->config, MIXT_KEY_PRECISION);
     summary->device = e->context->backend->name;
-    summary->loss = t->model.loss;
+    summary->loss = mixt__trainer_model(t)->loss;
     summary->lengths = mixt_run_buckets(run);
     summary->teacher = mixt__config_string(run->config, MIXT_KEY_DISTILL_TEACHER);
-    if (t->settings.scaling.enabled) {
-        summary->loss_scale = (double)t->settings.scaling.initial;
-        summary->scale_moves = t->settings.scaling.dynamic;
+    if (mixt__trainer_settings_of(t)->scaling.enabled) {
+        summary->loss_scale = (double)mixt__trainer_settings_of(t)->scaling.initial;
+        summary->scale_moves = mixt__trainer_settings_of(t)->scaling.dynamic;
     }
-    count_parameters(t->params, summary);
+    count_parameters(mixt__trainer_params(t), summary);
     MIXT_TRY(share_formats(e->trainer, summary));
     MIXT_TRY(mixt_trainer_memory(e->trainer, &summary->memory));
     MIXT_TRY(mixt__run_plan_memory(run, &summary->run_memory));

@@ -296,8 +296,9 @@ static mixt_status load(void *user, mixt__params *params)
 
 void mixt__lesson_attach(mixt__lesson *l, mixt__trainer *trainer)
 {
-    trainer->teacher = (mixt__trainer_teacher){.policy = &l->policy->formats, .load = load, .user = l};
-    memcpy(trainer->teacher.sum, l->sum, sizeof trainer->teacher.sum);
+    mixt__trainer_teacher teacher = {.policy = &l->policy->formats, .load = load, .user = l};
+    memcpy(teacher.sum, l->sum, sizeof teacher.sum);
+    mixt__trainer_set_teacher(trainer, &teacher);
 }
 
 void mixt__lesson_close(mixt__lesson *l)

@@ -76,7 +76,7 @@ static mixt_status find_culprit(const looking *l, int64_t part, culprit *c)
     const mixt__trainer *t = l->q->trainer;
     const mixt__watched_value *v = l->value;
     const mixt__node *node;
-    *c = (culprit){.rank = t->ranks.group ? t->ranks.group->rank : part};
+    *c = (culprit){.rank = mixt__trainer_ranks(t)->group ? mixt__trainer_ranks(t)->group->rank : part};
     for (int64_t i = 0; i < l->count; i++) {
         MIXT_TRY(mixt__trainer_watched_describe(t, i, &node, l->value));
         double bad = badness(l, part, i);
@@ -124,7 +124,7 @@ static mixt_status name_worst(const looking *l, int slot, double *worst)
     if (slot == 0 && *worst > 0) {
         memcpy(d->op, all[at].op, sizeof d->op);
         d->symptom = all[at].symptom;
-        d->rank = l->q->trainer->settings.ranks > 1 ? (int)all[at].rank : -1;
+        d->rank = mixt__trainer_settings_of(l->q->trainer)->ranks > 1 ? (int)all[at].rank : -1;
     }
     mixt__free(all);
     return MIXT_OK;
@@ -170,17 +170,16 @@ static mixt_status step(looking *l)
     mixt__trainer *t = l->q->trainer;
     memset(l->counts, 0, (size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts);
     MIXT_TRY(mixt__trainer_watch_next(t));
-    t->passed = add_pass;
-    t->passed_user = l;
+    mixt__trainer_set_passed(t, add_pass, l);
     mixt_status status = mixt__replay_step(&l->q->replay);
-    t->passed = NULL;
+    mixt__trainer_set_passed(t, NULL, NULL);
     return status;
 }
 
 /** Faults that tests plant compile the step anew where they begin or end: that is to be over. */
 static mixt_status settle(const looking *l)
 {
-    return l->q->trainer->faults ? mixt__faults_prepare(l->q->trainer, l->q->replay.data) : MIXT_OK;
+    return mixt__trainer_faults(l->q->trainer) ? mixt__faults_prepare(l->q->trainer, l->q->replay.data) : MIXT_OK;
 }
 
 static mixt_status compile(looking *l)
@@ -198,7 +197,7 @@ static mixt_status watch(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
     mixt_status status = mixt__together_agree(t, settle(l));
-    if (status == MIXT_OK && !t->watched) { // another plan: its values are others, too
+    if (status == MIXT_OK && !mixt__trainer_watched_graph(t)) { // another plan: its values are others, too
         mixt__free(l->zero);
         l->zero = NULL;
         status = compile(l);
@@ -211,7 +210,7 @@ static mixt_status look(looking *l)
     mixt__trainer *t = l->q->trainer;
     mixt__trainer_unwatch(t); // who watched before has other questions
     MIXT_TRY(watch(l));
-    if (t->attempts == l->q->begin - 2) {
+    if (mixt__trainer_steps(t) == l->q->begin - 2) {
         MIXT_TRY(step(l));
         MIXT_TRY(mixt__together_agree(t, note_zeros(l)));
     }

@@ -62,10 +62,10 @@ static bool are_apart(const mixt__trace_row *low, const mixt__trace_row *row)
 static mixt_status run_fp32(mixt__inquiry *q, int64_t from, verdict *v)
 {
     int64_t end = q->begin + FOLLOWING < q->last ? q->begin + FOLLOWING : q->last;
-    const mixt__segment *segments = q->trainer->params->segments;
+    const mixt__segment *segments = mixt__trainer_params(q->trainer)->segments;
     *v = (verdict){.calm = true, .loss = NAN};
     MIXT_TRY(mixt__replay_from(&q->replay, from));
-    while (q->trainer->attempts < end) {
+    while (mixt__trainer_steps(q->trainer) < end) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         const mixt__trace_row *low = mixt__trace_row_of(&q->ring->trace, q->replay.row.step);
         bool parted = are_apart(low, &q->replay.row); // and stay so until it is seen: else it was chance
@@ -214,7 +214,7 @@ static mixt_status prepare(mixt__inquiry *q)
     q->replay.marks = trace->ranks ? mixt__alloc((size_t)trace->ranks * sizeof *q->replay.marks) : NULL;
     if (trace->ranks && !q->replay.marks)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay");
-    if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || q->trainer->attempts < q->last)
+    if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || mixt__trainer_steps(q->trainer) < q->last)
         return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
                           (long long)q->seen, (long long)q->oldest + 1, (long long)q->last);
     return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
@@ -228,7 +228,7 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     mixt__snapshots_check(q->ring);
     q->oldest = mixt__snapshots_oldest(q->ring);
     MIXT_TRY(mixt__together_agree(q->trainer, prepare(q)));
-    q->begin = mixt__trace_begin(trace, q->seen, q->trainer->params->segments, &q->signs);
+    q->begin = mixt__trace_begin(trace, q->seen, mixt__trainer_params(q->trainer)->segments, &q->signs);
     q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);
     return MIXT_OK;
@@ -247,8 +247,8 @@ static mixt_status say_memory(const mixt__diagnose_request *r, mixt_diagnosis *d
 {
     d->kind = MIXT_DIAGNOSIS_MEMORY;
     d->cause = MIXT_CAUSE_MEMORY_WARNING;
-    d->step = r->step ? r->step : r->ring->trainer->attempts;
-    d->good = r->ring->trainer->attempts; // nothing was computed wrong: the state is good as it is
+    d->step = r->step ? r->step : mixt__trainer_steps(r->ring->trainer);
+    d->good = mixt__trainer_steps(r->ring->trainer); // nothing was computed wrong: the state is good as it is
     snprintf(d->text, sizeof d->text, "memory: short since update %lld; nothing was computed wrong",
              (long long)d->step);
     return MIXT_OK;
@@ -268,7 +268,7 @@ mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
     if (started)
         status = inquire(&q);
     mixt__free(q.replay.marks);
-    if (status != MIXT_OK && started && r->stay && !q.trainer->broken)
+    if (status != MIXT_OK && started && r->stay && !mixt__trainer_is_broken(q.trainer))
         (void)finish(&q, true); // what failed first is what is told; the caller may go on from where it was
     MIXT_TRY(status);
     d->replayed = q.replay.updates;

@@ -19,7 +19,7 @@ void mixt__layer_of(const char *parameter, char layer[128])
 
 static const char *name_of(const mixt__inquiry *q, int64_t segment)
 {
-    const mixt__params *p = q->trainer->params;
+    const mixt__params *p = mixt__trainer_params(q->trainer);
     return p->table[p->segments[segment].param].name;
 }
 
@@ -40,8 +40,8 @@ typedef struct comparison {
  * that flipped shows in the numbers of the next update only, and the state is as bad as that. */
 static mixt_status compare_state(const mixt__inquiry *q, bool *same)
 {
-    const mixt__snapshot *state = mixt__snapshots_state(q->ring, q->trainer->attempts);
-    const mixt__params *p = q->trainer->params;
+    const mixt__snapshot *state = mixt__snapshots_state(q->ring, mixt__trainer_steps(q->trainer));
+    const mixt__params *p = mixt__trainer_params(q->trainer);
     for (int64_t s = 0; state && *same && s < p->segment_count; s++) {
         const mixt__segment *at = &p->segments[s];
         size_t bytes = (size_t)at->count * sizeof(float);
@@ -96,7 +96,7 @@ static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kep
     size_t bytes = (size_t)q->ring->trace.segments * sizeof *first->stats;
     *differs = 0;
     MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
-    while (q->trainer->attempts < stop) {
+    while (mixt__trainer_steps(q->trainer) < stop) {
         bool now = false;
         MIXT_TRY(mixt__replay_step(&q->replay));
         if (!*differs)
@@ -149,7 +149,7 @@ typedef struct suspect {
 
 static mixt_status find_own_weight(const mixt__inquiry *q, suspect *found)
 {
-    const mixt__params *p = q->trainer->params;
+    const mixt__params *p = mixt__trainer_params(q->trainer);
     const float *bad = q->ring->states[MIXT_SNAPSHOTS].blocks[0]; // the masters as they were
     *found = (suspect){.segment = -1};
     for (int64_t s = 0; s < p->segment_count; s++) {
@@ -169,12 +169,12 @@ static mixt_status find_own_weight(const mixt__inquiry *q, suspect *found)
 /** The rank from which the others have a weight; -1: each makes its own. */
 static int owner_of(const mixt__trainer *t, const suspect *s)
 {
-    const mixt__owners *o = &t->ranks.owners;
+    const mixt__owners *o = &mixt__trainer_ranks(t)->owners;
     int rank = 0;
     if (!mixt__ranks_sharded(t))
         return -1;
     int64_t group = mixt__owners_group(o, s->segment);
-    while (rank + 1 < o->ranks && s->element >= mixt__owners_cut(o, t->params, group, rank + 1))
+    while (rank + 1 < o->ranks && s->element >= mixt__owners_cut(o, mixt__trainer_params(t), group, rank + 1))
         rank++;
     return rank;
 }
@@ -263,7 +263,7 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
 static bool differs_again(const mixt__inquiry *q, const kept *first)
 {
     int rank;
-    if (q->trainer->attempts < q->d->step)
+    if (mixt__trainer_steps(q->trainer) < q->d->step)
         return !mixt__replay_same(&q->replay, &rank);
     return !mixt__trace_same(&first->row, first->stats, &q->replay.row, q->replay.stats, q->ring->trace.segments);
 }
@@ -273,7 +273,7 @@ static mixt_status replay_again(mixt__inquiry *q, const kept *first)
     mixt_diagnosis *d = q->d;
     int rank;
     MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
-    while (q->trainer->attempts < d->step && !d->persists) {
+    while (mixt__trainer_steps(q->trainer) < d->step && !d->persists) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         d->persists = differs_again(q, first);
         MIXT_TRY(mixt__together_any(q->trainer, &d->persists, &rank));

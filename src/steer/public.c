@@ -17,10 +17,10 @@ static mixt_status make(mixt_snapshots *s, int64_t every)
     if (every < 1 || every > EVERY_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "snapshots every %lld updates: must be from 1 to %d", (long long)every,
                           EVERY_MAX);
-    if (!s->trainer->core.train)
+    if (!mixt__trainer_compiled(s->trainer->inner))
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
-    MIXT_TRY(mixt__trainer_allocate(&s->trainer->core));
-    MIXT_TRY(mixt__snapshots_open(&s->ring, &s->trainer->core, every));
+    MIXT_TRY(mixt__trainer_allocate(s->trainer->inner));
+    MIXT_TRY(mixt__snapshots_open(&s->ring, s->trainer->inner, every));
     mixt_status status = mixt__snapshots_restart(&s->ring);
     if (status != MIXT_OK)
         mixt__snapshots_close(&s->ring);
@@ -62,7 +62,8 @@ mixt_status mixt_snapshots_note(mixt_snapshots *s, const mixt_step *step, bool c
     MIXT_TRY(mixt__need_open(s, "snapshots"));
     MIXT_TRY(mixt__need_in(s->trainer->context, step));
     mixt_status status = mixt__snapshots_add(&s->ring, step);
-    if (status == MIXT_OK && calm && step->step % s->ring.every == 0 && step->step == s->trainer->core.attempts)
+    if (status == MIXT_OK && calm && step->step % s->ring.every == 0 &&
+        step->step == mixt__trainer_steps(s->trainer->inner))
         status = mixt__snapshots_take(&s->ring);
     return mixt__context_note(s->trainer->context, status);
 }

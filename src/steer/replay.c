@@ -5,28 +5,20 @@
 #include "steer/together.h"
 #include "train/turns.h"
 
-/** Without loss scaling a control block of a scaled run begins at 1 again. */
-static mixt_status drop_scale(mixt__trainer *t)
-{
-    mixt__trainer_carry_scale(t, true, &t->control_copy);
-    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
-}
-
 mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
 {
     MIXT_TRY(mixt__snapshots_restore(r->ring, at));
-    return r->fp32 ? drop_scale(r->ring->trainer) : MIXT_OK;
+    return r->fp32 ? mixt__trainer_drop_scale(r->ring->trainer) : MIXT_OK;
 }
 
 /** Batches may have been left out on the way. */
 static void find_batch(const mixt__replay *r)
 {
     mixt__trainer *t = r->ring->trainer;
-    const mixt__trace_row *row = mixt__trace_row_of(&r->ring->trace, t->attempts + 1);
-    if (!row || row->batch == t->next_batch)
+    const mixt__trace_row *row = mixt__trace_row_of(&r->ring->trace, mixt__trainer_steps(t) + 1);
+    if (!row || row->batch == mixt__trainer_position(t))
         return;
-    mixt__trainer_stop_batches(t);
-    t->next_batch = row->batch;
+    mixt__trainer_seek(t, row->batch);
 }
 
 mixt_status mixt__replay_step(mixt__replay *r)
@@ -43,14 +35,14 @@ mixt_status mixt__replay_step(mixt__replay *r)
     r->row.grad_norm = (float)step.grad_norm;
     r->row.lr = (float)step.lr;
     r->row.scale = (float)step.scale;
-    r->row.batch = t->next_batch - t->settings.accumulate;
+    r->row.batch = mixt__trainer_position(t) - mixt__trainer_settings_of(t)->accumulate;
     r->stats = stats;
     return MIXT_OK;
 }
 
 mixt_status mixt__replay_to(mixt__replay *r, int64_t step)
 {
-    while (r->ring->trainer->attempts < step)
+    while (mixt__trainer_steps(r->ring->trainer) < step)
         MIXT_TRY(mixt__replay_step(r));
     return MIXT_OK;
 }
@@ -82,12 +74,12 @@ static size_t bytes_of(const mixt__executable *step)
 static mixt_status fit(mixt__trainer *t)
 {
     mixt__executable *step;
-    size_t room = t->backend->available() + bytes_of(t->train);
+    size_t room = mixt__trainer_backend(t)->available() + bytes_of(mixt__trainer_compiled(t));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &step));
     size_t need = bytes_of(step), workspace = step->workspace_bytes;
     mixt__executable_free(step);
-    if (room > bytes_of(t->train) && need > room && room > workspace)
-        t->settings.recompute_budget = room - workspace;
+    if (room > bytes_of(mixt__trainer_compiled(t)) && need > room && room > workspace)
+        mixt__trainer_set_recompute(t, room - workspace);
     return MIXT_OK;
 }
 
@@ -99,17 +91,19 @@ static mixt_status recompile(void *user)
 mixt_status mixt__replay_enter_fp32(mixt__replay *r)
 {
     mixt__trainer *t = r->ring->trainer;
-    r->settings = t->settings;
-    t->settings.policy = mixt__policy_of(MIXT_DTYPE_FP32);
-    t->settings.scaling.enabled = t->settings.scaling.dynamic = false;
+    r->settings = *mixt__trainer_settings_of(t);
+    mixt__trainer_settings fp32 = r->settings;
+    fp32.policy = mixt__policy_of(MIXT_DTYPE_FP32);
+    fp32.scaling.enabled = fp32.scaling.dynamic = false;
+    mixt__trainer_set(t, &fp32);
     mixt_status status = mixt__together_agree(t, fit(t));
     if (status == MIXT_OK) {
-        mixt_status mine = mixt__in_turn(t->ranks.group, t->backend, recompile, t);
+        mixt_status mine = mixt__in_turn(mixt__trainer_ranks(t)->group, mixt__trainer_backend(t), recompile, t);
         r->fp32 = mine == MIXT_OK;
         status = mixt__together_agree(t, mine);
     }
     if (!r->fp32)
-        t->settings = r->settings;
+        mixt__trainer_set(t, &r->settings);
     return status;
 }
 
@@ -118,7 +112,7 @@ mixt_status mixt__replay_leave_fp32(mixt__replay *r)
     mixt__trainer *t = r->ring->trainer;
     if (!r->fp32)
         return MIXT_OK;
-    t->settings = r->settings;
+    mixt__trainer_set(t, &r->settings);
     r->fp32 = false;
     return mixt__trainer_recompile(t); // what is timed was chosen when the run began
 }

@@ -47,7 +47,7 @@ static int older(const mixt__snapshots *s)
 
 mixt_status mixt__snapshots_take(mixt__snapshots *s)
 {
-    int64_t now = s->trainer->attempts;
+    int64_t now = mixt__trainer_steps(s->trainer);
     int slot = s->at[0] == now ? 0 : s->at[1] == now ? 1 : older(s);
     s->at[slot] = -1; // in case that it fails
     MIXT_TRY(mixt__snapshot_take(&s->states[slot], s->trainer));
@@ -71,7 +71,7 @@ void mixt__snapshots_forget(mixt__snapshots *s)
 mixt_status mixt__snapshots_restart(mixt__snapshots *s)
 {
     mixt__snapshots_forget(s);
-    mixt__trace_start(&s->trace, s->trainer->attempts + 1);
+    mixt__trace_start(&s->trace, mixt__trainer_steps(s->trainer) + 1);
     return mixt__snapshots_take(s);
 }
 
@@ -107,7 +107,7 @@ void mixt__snapshots_check(mixt__snapshots *s)
 
 const char *mixt__snapshots_dead(const mixt__snapshots *s)
 {
-    const mixt__params *p = s->trainer->params;
+    const mixt__params *p = mixt__trainer_params(s->trainer);
     int64_t newest = s->trace.first + s->trace.count - 1, segment = -1;
     for (int64_t i = newest; i > newest - DEAD; i--) {
         const mixt__segment_stats *stats = mixt__trace_stats_of(&s->trace, i);

@@ -54,7 +54,7 @@ static mixt__data_which which_of(const mixt__trainer_settings *s, int64_t pass)
 
 static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
 {
-    const mixt__trainer_settings *s = &c->q->trainer->settings;
+    const mixt__trainer_settings *s = mixt__trainer_settings_of(c->q->trainer);
     const mixt_data *data = c->q->replay.data;
     mixt__data_places places = mixt__data_places_of(data, s->batch, 0, input, target);
     mixt__data_which which = which_of(s, pass);
@@ -124,7 +124,7 @@ static mixt_status find_suspect(court *c, int64_t first)
 static mixt_status run_others(court *c, int64_t first)
 {
     double losses[OTHERS];
-    int64_t passes = c->q->trainer->settings.accumulate;
+    int64_t passes = mixt__trainer_settings_of(c->q->trainer)->accumulate;
     for (int64_t i = 0; i < OTHERS; i++) {
         int64_t pass = first >= OTHERS ? first - 1 - i : first + passes + i;
         MIXT_TRY(run_pass(c, pass, &losses[i]));
@@ -142,7 +142,7 @@ static mixt_status run_others(court *c, int64_t first)
 static mixt_status harm(const court *c, int64_t begin, int64_t end, double *above)
 {
     const mixt_data *data = c->q->replay.data;
-    int64_t batch = c->q->trainer->settings.batch;
+    int64_t batch = mixt__trainer_settings_of(c->q->trainer)->batch;
     double loss, base;
     mixt__data_copy_samples(data, batch, 0, batch, c->other_input, c->other_target, c->mixed_input, c->mixed_target);
     MIXT_TRY(run(c, c->mixed_input, c->mixed_target, &base));
@@ -155,7 +155,7 @@ static mixt_status harm(const court *c, int64_t begin, int64_t end, double *abov
 /** Halves the batch until one sample is left; -1: several share the harm. */
 static mixt_status bisect(const court *c, int64_t *place)
 {
-    int64_t begin = 0, end = c->q->trainer->settings.batch;
+    int64_t begin = 0, end = mixt__trainer_settings_of(c->q->trainer)->batch;
     *place = -1;
     while (end - begin > 1) {
         int64_t middle = (begin + end) / 2;
@@ -177,7 +177,7 @@ static mixt_status bisect(const court *c, int64_t *place)
 static int64_t find_broken(const court *c)
 {
     const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
-    int64_t batch = c->q->trainer->settings.batch;
+    int64_t batch = mixt__trainer_settings_of(c->q->trainer)->batch;
     mixt__data_places places = mixt__data_places_of(c->q->replay.data, batch, 0, c->input, c->target);
     for (int a = 0; a < info->array_count; a++) {
         const mixt_data_array *array = &info->arrays[a];
@@ -202,7 +202,7 @@ static mixt_status name_batch(const court *c, bool guilty)
     mixt_diagnosis *d = c->q->d;
     const mixt_data *data = c->q->replay.data;
     const mixt_data_info *info = mixt_data_describe(data);
-    const mixt__trainer_settings *s = &c->q->trainer->settings;
+    const mixt__trainer_settings *s = mixt__trainer_settings_of(c->q->trainer);
     mixt__data_which which = which_of(s, c->pass);
     int64_t per_epoch = mixt__data_epoch_batches(data, which.batch, which.group), number = which.number;
     int64_t place = find_broken(c);
@@ -331,7 +331,7 @@ static mixt_status judge_suspect(court *c)
 static mixt_status judge(court *c)
 {
     mixt__inquiry *q = c->q;
-    const mixt__group *group = q->trainer->ranks.group;
+    const mixt__group *group = mixt__trainer_ranks(q->trainer)->group;
     MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
     bool here = !group || group->rank == c->rank;
     MIXT_TRY(mixt__together_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
@@ -342,7 +342,7 @@ static mixt_status open_court(court *c)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__shadow_options options = {.policy = &fp32};
-    int64_t batch = c->q->trainer->settings.batch;
+    int64_t batch = mixt__trainer_settings_of(c->q->trainer)->batch;
     size_t input = mixt_data_input_bytes(c->q->replay.data, batch);
     size_t target = mixt_data_target_bytes(c->q->replay.data, batch);
     c->input = mixt__alloc(input);
@@ -374,7 +374,8 @@ static mixt_status run_own(const court *c, double *losses)
     const mixt__trace_row *row = mixt__trace_row_of(&c->q->ring->trace, c->q->begin);
     int64_t first = mixt__ranks_first(t);
     for (int64_t i = first; i < first + mixt__ranks_made(t); i++) {
-        uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + i));
+        uint64_t key = mixt__rng_key(mixt__trainer_settings_of(t)->seed, MIXT_RNG_STREAM_PASS,
+                                     (uint64_t)(mixt__trainer_runs(t) + i));
         MIXT_TRY(read_pass(c, row->batch + i, c->mixed_input, c->mixed_target));
         MIXT_TRY(run_with(c, c->mixed_input, c->mixed_target, key, &losses[i - first]));
     }
@@ -392,9 +393,9 @@ static mixt_status run_update(court *c, double *loss)
         t, mine ? run_own(c, mine) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of an update"));
     if (status == MIXT_OK)
         status = mixt__together_gather(t, mine, bytes, (void **)&all, &count);
-    for (int64_t i = 0; status == MIXT_OK && i < t->settings.accumulate; i++)
+    for (int64_t i = 0; status == MIXT_OK && i < mixt__trainer_settings_of(t)->accumulate; i++)
         sum += all[i];
-    *loss = sum / (double)t->settings.accumulate;
+    *loss = sum / (double)mixt__trainer_settings_of(t)->accumulate;
     mixt__free(mine);
     mixt__free(all);
     return status;
@@ -404,7 +405,7 @@ static mixt_status run_update(court *c, double *loss)
 static mixt_status measure_norm(const court *c, double *norm)
 {
     enum { PIECE = 1 << 16 };
-    int64_t total = c->q->trainer->params->total;
+    int64_t total = mixt__trainer_params(c->q->trainer)->total;
     float *values = mixt__alloc_uninit(PIECE * sizeof *values);
     mixt_status status = values ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for gradients");
     double squares = 0;
@@ -427,7 +428,7 @@ mixt_status mixt__inquire_same_weights(mixt__inquiry *q, double *loss, double *n
     mixt_status status = mixt__together_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)
         status = run_update(&c, loss);
-    if (status == MIXT_OK && q->trainer->settings.accumulate == 1)
+    if (status == MIXT_OK && mixt__trainer_settings_of(q->trainer)->accumulate == 1)
         status = measure_norm(&c, norm);
     close_court(&c);
     return status;

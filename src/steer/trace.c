@@ -20,17 +20,17 @@ static size_t row_bytes(int64_t segments, int64_t ranks)
 /** Ranks that leave marks. */
 static int64_t ranks_of(const mixt__trainer *t)
 {
-    return t->settings.ranks > 1 ? t->settings.ranks : 0;
+    return mixt__trainer_settings_of(t)->ranks > 1 ? mixt__trainer_settings_of(t)->ranks : 0;
 }
 
 size_t mixt__trace_bytes(const mixt__trainer *t, int64_t capacity)
 {
-    return (size_t)capacity * row_bytes(t->params->segment_count, ranks_of(t));
+    return (size_t)capacity * row_bytes(mixt__trainer_params(t)->segment_count, ranks_of(t));
 }
 
 mixt_status mixt__trace_open(mixt__trace *t, const mixt__trainer *trainer, int64_t capacity)
 {
-    int64_t segments = trainer->params->segment_count, ranks = ranks_of(trainer);
+    int64_t segments = mixt__trainer_params(trainer)->segment_count, ranks = ranks_of(trainer);
     *t = (mixt__trace){.capacity = capacity, .segments = segments, .ranks = ranks};
     t->rows = mixt__alloc((size_t)capacity * sizeof *t->rows);
     t->stats = mixt__alloc((size_t)(capacity * segments) * sizeof *t->stats);
@@ -101,13 +101,13 @@ const mixt__trace_mark *mixt__trace_marks_of(const mixt__trace *t, int64_t step)
 
 mixt_status mixt__trace_mark_step(const mixt__trace *t, mixt__trainer *trainer, int64_t step, mixt__trace_mark *marks)
 {
-    const mixt__step_result *found;
+    const float(*all)[3];
     int64_t passes = mixt__ranks_passes(trainer);
     if (!t->ranks)
         return MIXT_OK;
-    MIXT_TRY(mixt__feed_result_of(&trainer->feed, trainer->attempts - step, &found));
+    MIXT_TRY(mixt__trainer_pass_figures(trainer, step, &all));
     for (int64_t rank = 0; rank < t->ranks; rank++) {
-        const float(*own)[3] = found->metrics + rank * passes;
+        const float(*own)[3] = all + rank * passes;
         double loss = 0, targets = 0;
         for (int64_t i = 0; i < passes; i++) {
             loss += (double)own[i][0];
@@ -134,14 +134,14 @@ int mixt__trace_worst_rank(const mixt__trace *t, int64_t step)
 mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_step *step)
 {
     const mixt__segment_stats *stats;
-    int64_t behind = trainer->attempts - step->step, passes = trainer->settings.accumulate;
+    int64_t behind = mixt__trainer_steps(trainer) - step->step, passes = mixt__trainer_settings_of(trainer)->accumulate;
     if (step->step != t->first + t->count || mixt__trace_full(t))
         return mixt__fail(MIXT_ERROR_STATE, "the trace goes on with update %lld, not with %lld",
                           (long long)(t->first + t->count), (long long)step->step);
     MIXT_TRY(mixt__trainer_stats_of(trainer, step->step, &stats));
     mixt__trace_row *row = &t->rows[t->count];
     *row = (mixt__trace_row){.step = step->step, .loss = step->loss, .skipped = step->skipped};
-    row->batch = trainer->next_batch - (behind + 1) * passes;
+    row->batch = mixt__trainer_position(trainer) - (behind + 1) * passes;
     row->grad_norm = (float)step->grad_norm;
     row->lr = (float)step->lr;
     row->scale = (float)step->scale;

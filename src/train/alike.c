@@ -2,6 +2,7 @@
 #include "train/alike.h"
 
 #include "store/checksum.h"
+#include "train/trainer_inside.h"
 
 mixt_status mixt__alike_hash(mixt__trainer *t)
 {

@@ -5,6 +5,7 @@
 #include "train/device_gather.h"
 #include "train/device_sums.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 #include <string.h>
 

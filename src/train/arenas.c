@@ -2,6 +2,7 @@
 #include "train/arenas.h"
 
 #include "train/local.h"
+#include "train/trainer_inside.h"
 
 enum {
     MASTER = MIXT_ARENA_MASTER,

@@ -6,6 +6,7 @@
 #include "train/arenas.h"
 #include "train/faults.h"
 #include "train/feedback.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -91,9 +92,8 @@ static size_t copies_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     size_t bytes = 0;
     for (int which = 0; which < MIXT_ARENAS; which++)
-        bytes += mixt__arena_exists(t->params, which)
-                     ? (size_t)mixt__arena_copied_most(t, which, kind) * sizeof(float)
-                     : 0;
+        bytes +=
+            mixt__arena_exists(t->params, which) ? (size_t)mixt__arena_copied_most(t, which, kind) * sizeof(float) : 0;
     return bytes;
 }
 

@@ -1,6 +1,8 @@
 /* What a checkpoint's state holds for, as a flat object, and the differences of two of them. */
 #include "train/checkpoint.h"
 
+#include "train/trainer_inside.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

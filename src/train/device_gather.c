@@ -1,6 +1,8 @@
 /* A group ahead of its use, on the device. */
 #include "train/device_gather.h"
 
+#include "train/trainer_inside.h"
+
 void mixt__device_gather_begin(mixt__trainer *t, int which)
 {
     mixt__gather *a = t->ranks.reading = &t->ranks.gathers[which];

@@ -4,6 +4,7 @@
 #include "backend/beside.h"
 #include "train/apart.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 #include <string.h>
 #include <time.h>

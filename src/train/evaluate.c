@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/data.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "base/words.h"
 #include "data/data.h"
 #include "graph/op.h"
+#include "train/trainer_inside.h"
 
 #include <stdio.h>
 #include <string.h>

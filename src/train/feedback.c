@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "train/local.h"
+#include "train/trainer_inside.h"
 
 #include <stdio.h>
 #include <string.h>

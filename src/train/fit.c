@@ -6,6 +6,7 @@
 #include "train/lengths.h"
 #include "train/seconds.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
 #include "train/lamb.h"
 
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 bool mixt__lamb_shared(const mixt__trainer *t)
 {

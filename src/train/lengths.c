@@ -4,6 +4,7 @@
 #include "data/buckets.h"
 #include "graph/op.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 static int last_of(const mixt__trainer *t)
 {
@@ -168,4 +169,19 @@ double mixt__lengths_share(const mixt__trainer *t, int64_t step)
 const mixt__batch_spec *mixt__lengths_spec(const mixt__trainer *t)
 {
     return t->lengths.count ? &t->lengths.spec[t->lengths.now] : &t->spec;
+}
+
+int mixt__lengths_count(const mixt__trainer *t)
+{
+    return t->lengths.count;
+}
+
+const mixt__batch_spec *mixt__lengths_spec_of(const mixt__trainer *t, int bucket)
+{
+    return &t->lengths.spec[bucket];
+}
+
+const mixt__executable *mixt__lengths_step_of(const mixt__trainer *t, int bucket)
+{
+    return bucket < t->lengths.count - 1 ? t->lengths.steps.step[bucket] : t->train;
 }

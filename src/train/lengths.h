@@ -9,6 +9,8 @@
 
 #include "train/trainer.h"
 
+typedef struct mixt__length_steps mixt__length_steps; // train/trainer_inside.h
+
 /** Takes the shapes of the data's buckets, before compile. */
 void mixt__lengths_take(mixt__trainer *t, const mixt_data *data);
 /** Whether the data has the buckets that the trainer was compiled for. */
@@ -24,6 +26,12 @@ mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__watch *watch, mi
 void mixt__lengths_free(mixt__length_steps *steps);
 /** After the trainer's own step was given its memory: the others run in it too. */
 void mixt__lengths_attach(mixt__trainer *t);
+
+/** Buckets of the data; 0: all batches are as long as each other. */
+int mixt__lengths_count(const mixt__trainer *t);
+/** The shape of a bucket's batch, and the plain step that it runs. */
+const mixt__batch_spec *mixt__lengths_spec_of(const mixt__trainer *t, int bucket);
+const mixt__executable *mixt__lengths_step_of(const mixt__trainer *t, int bucket);
 
 /** The coming passes are of this bucket. */
 void mixt__lengths_select(mixt__trainer *t, int bucket);

@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "train/apart.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 

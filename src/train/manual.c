@@ -1,5 +1,5 @@
 /* The parts of a step, one by one, for loops written by hand. Works on host-readable gradients through the backend. */
-#include "train/trainer.h"
+#include "train/trainer_inside.h"
 
 #include "base/rng.h"
 #include "train/lengths.h"

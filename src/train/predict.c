@@ -4,7 +4,7 @@
  * size, halved where there is no room; the last batch is filled up with zeros, whose outputs nobody sees. Outputs leave
  * the graph as FP32 whatever format made them.
  */
-#include "train/trainer.h"
+#include "train/trainer_inside.h"
 
 #include "base/block.h"
 #include "num/num.h"

@@ -7,6 +7,7 @@
 #include "train/local.h"
 #include "train/ranks_memory.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Whose business a checkpoint of several ranks is: everyone's, each its part, or rank 0's, to which all is brought. */
 #include "train/feedback.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 bool mixt__ranks_save_parts(const mixt__trainer *t)
 {

@@ -2,6 +2,7 @@
 #include "train/saver_inside.h"
 
 #include "base/threads.h"
+#include "train/trainer_inside.h"
 
 #include <errno.h>
 #include <stdio.h>

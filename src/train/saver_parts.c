@@ -7,6 +7,7 @@
 #include "train/saver_inside.h"
 
 #include "dist/meanwhile.h"
+#include "train/trainer_inside.h"
 
 #include <stdio.h>
 #include <string.h>

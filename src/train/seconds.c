@@ -2,6 +2,7 @@
 #include "train/seconds.h"
 
 #include "runtime/roofline.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 

@@ -6,6 +6,7 @@
 #include "train/faults.h"
 #include "train/faults.h"
 #include "train/finetune.h"
+#include "train/trainer_inside.h"
 
 static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shadow_options *o)
 {

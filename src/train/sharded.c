@@ -6,6 +6,7 @@
 #include "num/num.h"
 #include "train/apart.h"
 #include "train/lamb.h"
+#include "train/trainer_inside.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * batch → forward → loss → backward, once per micro-step, gradients in the flat arena; then statistics, step control,
  * optimizer. Nothing is allocated after the first step.
  */
-#include "train/trainer.h"
+#include "train/trainer_inside.h"
 
 #include "base/log.h"
 #include "base/rng.h"

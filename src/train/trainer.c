@@ -1,5 +1,5 @@
 /* Compiling a model for training, laying out and taking its memory. */
-#include "train/trainer.h"
+#include "train/trainer_inside.h"
 
 #include "base/env.h"
 #include "base/sizes.h"
@@ -558,6 +558,8 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
 
 void mixt__trainer_free(mixt__trainer *t)
 {
+    if (!t)
+        return;
     mixt__trainer_stop_batches(t);
     mixt__trainer_free_eval(t);
     if (t->backend)
@@ -567,7 +569,7 @@ void mixt__trainer_free(mixt__trainer *t)
     mixt__free(t->backward_order);
     mixt__free(t->environment.candidate);
     mixt__group_close(t->ranks.joined);
-    *t = (mixt__trainer){0};
+    mixt__free(t);
 }
 
 mixt_memory mixt__trainer_memory(const mixt__trainer *t)

@@ -1,7 +1,8 @@
 /* The trainer: a model compiled for a batch shape and a policy, its parameters, and the step.
  *
- * trainer.c compiles and owns memory, step.c runs steps, evaluate.c evaluation, predict.c the model without its loss,
- * manual.c offers the parts of a step by hand.
+ * What it is made of is in train/trainer_inside.h, which files of this folder alone include; all others ask through the
+ * functions here. trainer.c compiles and owns memory, access.c answers those above, step.c runs steps, evaluate.c
+ * evaluation, predict.c the model without its loss, manual.c offers the parts of a step by hand.
  */
 #ifndef MIXT_TRAIN_TRAINER_H
 #define MIXT_TRAIN_TRAINER_H
@@ -41,12 +42,6 @@ typedef struct mixt__trainer_settings {
     const char *faults; // for tests, borrowed; NULL: none
 } mixt__trainer_settings;
 
-/** Environment variables that change the bits of a step, as they were when it was compiled. */
-typedef struct mixt__trainer_environment {
-    const char *fusion; // "0" or "1"
-    char *candidate;    // owned
-} mixt__trainer_environment;
-
 /** A teacher in the training step, beside what the model says of it: see model/teacher.c. */
 typedef struct mixt__trainer_teacher {
     const mixt__policy *policy;                            // that it computes in, borrowed; NULL: there is no teacher
@@ -55,79 +50,89 @@ typedef struct mixt__trainer_teacher {
     char sum[24]; // by which it is known again
 } mixt__trainer_teacher;
 
-/** Steps of all buckets of the data but the last, which is the trainer's own: see train/lengths.h. */
-typedef struct mixt__length_steps {
-    mixt__executable *step[MIXT_LENGTHS_MAX];
-} mixt__length_steps;
-
-typedef struct mixt__trainer_lengths {
-    int count;                               // buckets; 0: all batches are as long as each other
-    int now;                                 // the one that the coming pass is of
-    bool fed;                                // batches come as long as their bucket
-    int slots[MIXT_STAGE_SLOTS];             // buckets of the newest steps
-    mixt__batch_spec spec[MIXT_LENGTHS_MAX]; // of each bucket
-    mixt__length_steps steps, watched;
-    mixt__executable *watched_whole; // the watched step of the longest
-} mixt__trainer_lengths;
-
-/** Steps whose layers are looked into: see train/watch.h. */
-typedef struct mixt__layer_watch {
-    bool wanted;                    // memory for it is planned and taken with the step's
-    bool running;                   // `watched` is such a step
-    int64_t values;                 // that it looks at
-    char *device;                   // where it leaves their statistics; NULL: not taken yet
-    void *host[MIXT_STAGE_SLOTS];   // pinned: where those wait to be read, a slot for each of the feed's
-    int64_t step[MIXT_STAGE_SLOTS]; // whose they are; 0: nobody's
-} mixt__layer_watch;
-
-/** @param index of a pass of the update */
+/** Hears of each pass of a watched step. @param index of a pass of the update */
 typedef mixt_status mixt__passed(void *user, int64_t index);
 
-struct mixt__trainer {
-    mixt__model model;
-    mixt__trainer_settings settings;
-    mixt__trainer_environment environment;
-    mixt__trainer_teacher teacher;
-    const mixt__backend *backend;
-    mixt__batch_spec spec;
-    mixt__executable *train, *eval;
-    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none; of
-                               // several lengths the one that ran last
-    bool watching;             // the next step runs that one: see train/watch.h
-    mixt__passed *passed;      // of a watched step: hears of each pass that has run; NULL: nobody does
-    void *passed_user;
-    mixt__layer_watch layers;
-    mixt__trainer_lengths lengths;
-    mixt__ranks ranks;
-    mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
-    mixt__params *params;
-    mixt__control *control;     // device
-    mixt__control control_copy; // on the host, as of the newest step whose result was read
-    mixt__feed feed;
-    mixt__segment_stats *stats;
-    mixt__segment_stats *kept_stats[MIXT_STAGE_SLOTS]; // those of the newest steps, pinned; NULL: nobody asks
-    int32_t *backward_order;
-    void *workspace; // of the update
-    size_t workspace_bytes, allocated;
-    mixt__update update;
-    mixt__prefetch *prefetch;
-    const mixt_data *prefetched;           // the set the prefetch thread reads
-    int64_t batches_per_epoch, next_batch; // in passes
-    int64_t attempts, runs;
-    int64_t first_step;             // attempts when a checkpoint was restored or an update made by hand: steps up to
-                                    // there have no results here
-    mixt__batch_spec eval_spec;     // that `eval` is planned for
-    void *eval_input, *eval_target; // host buffers of one evaluation batch
-    char *eval_window;              // where evaluation gathers weights that ranks share out; NULL: they do not
-    char *eval_gathered;            // the host's part of that, beside a device with memory of its own
-    void *eval_device[2];           // the same on a device with memory of its own
-    mixt__executable *predict;      // the model without its loss
-    void *predict_input, *predict_output, *predict_device;
-    char overflow_layer[128];
-    mixt__faults *faults; // that tests let happen; NULL: none
-    bool broken;          // a change of precision or a restore failed half way: nothing can run any more
-    bool hand_gradients;  // gradients of mixt__trainer_backward wait to be applied
-};
+/** A trainer that is not compiled yet. @param settings copied. NULL: memory ended */
+mixt__trainer *mixt__trainer_new(const mixt__model *model, const mixt__backend *backend,
+                                 const mixt__trainer_settings *settings);
+/** NULL is allowed. */
+void mixt__trainer_free(mixt__trainer *t);
+/** Another trainer with the same model, settings, lengths and place among ranks, compiled, to plan with: without faults
+ *  and without a group. For mixt__trainer_free. */
+mixt_status mixt__trainer_new_planner(const mixt__trainer *t, mixt__trainer **planner);
+
+/* ---- what it is ---- */
+
+const mixt__trainer_settings *mixt__trainer_settings_of(const mixt__trainer *t);
+const mixt__model *mixt__trainer_model(const mixt__trainer *t);
+const mixt__backend *mixt__trainer_backend(const mixt__trainer *t);
+/** The compiled training step, of several lengths that of the longest; NULL: it is not compiled. */
+mixt__executable *mixt__trainer_compiled(const mixt__trainer *t);
+/** The batch that it is compiled for. */
+const mixt__batch_spec *mixt__trainer_spec(const mixt__trainer *t);
+/** Its parameters; NULL: it is not compiled. */
+mixt__params *mixt__trainer_params(const mixt__trainer *t);
+/** How it shares updates with others. */
+mixt__ranks *mixt__trainer_ranks(const mixt__trainer *t);
+/** What is computed again in the newest step that was compiled, or could not be. */
+const mixt__recompute_choice *mixt__trainer_recompute(const mixt__trainer *t);
+/** Faults that tests let happen; NULL: none. */
+const mixt__faults *mixt__trainer_faults(const mixt__trainer *t);
+/** Whether it has the memory of its step. */
+bool mixt__trainer_has_memory(const mixt__trainer *t);
+/** Whether evaluation and prediction have theirs. */
+bool mixt__trainer_has_evaluation(const mixt__trainer *t);
+bool mixt__trainer_has_prediction(const mixt__trainer *t);
+/** A change of precision or a restore failed half way: nothing can run any more. */
+bool mixt__trainer_is_broken(const mixt__trainer *t);
+/** Gradients made by hand wait to be applied. */
+bool mixt__trainer_has_hand_gradients(const mixt__trainer *t);
+
+/* ---- what it is told ---- */
+
+/** Other settings, which count from the next compile on; what they point to is borrowed. */
+void mixt__trainer_set(mixt__trainer *t, const mixt__trainer_settings *settings);
+/** Samples of a batch of evaluation, before that is planned. */
+void mixt__trainer_set_eval_batch(mixt__trainer *t, int64_t batch);
+/** Bytes of activations, 0: no limit; counts from the next compile on. */
+void mixt__trainer_set_recompute(mixt__trainer *t, size_t budget);
+/** Before compile. */
+void mixt__trainer_set_teacher(mixt__trainer *t, const mixt__trainer_teacher *teacher);
+/** Who hears of the passes of watched steps; NULL: nobody does. */
+void mixt__trainer_set_passed(mixt__trainer *t, mixt__passed *passed, void *user);
+
+/* ---- where it is ---- */
+
+/** Updates that were tried. */
+int64_t mixt__trainer_steps(const mixt__trainer *t);
+/** The next batch of the data, in passes. */
+int64_t mixt__trainer_position(const mixt__trainer *t);
+/** Goes on from another batch of the data. Nothing else changes. */
+void mixt__trainer_seek(mixt__trainer *t, int64_t position);
+/** The newest update's batches once more, with the same random numbers: where it was skipped. */
+void mixt__trainer_seek_again(mixt__trainer *t);
+/** Passes of an epoch; 0: no step from data was made. */
+int64_t mixt__trainer_epoch_passes(const mixt__trainer *t);
+/** Forward passes so far: by their number the next one draws its random numbers. */
+int64_t mixt__trainer_runs(const mixt__trainer *t);
+/** The control block as of the newest step whose result was read, or the state that was restored. */
+const mixt__control *mixt__trainer_control(const mixt__trainer *t);
+/** As it is in the device's memory now; waits for the steps issued so far. */
+mixt_status mixt__trainer_fetch_control(const mixt__trainer *t, mixt__control *control);
+/** The loss scale of a state that was made with one, for settings without. */
+mixt_status mixt__trainer_drop_scale(mixt__trainer *t);
+
+/* ---- for who runs or times its parts ---- */
+
+/** Loss, hits and targets of each pass of a step whose result was read, the newest or the one before. */
+mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step, const float (**figures)[3]);
+/** A key of random numbers where the device reads it, for a pass that is only timed. */
+const uint64_t *mixt__trainer_any_key(const mixt__trainer *t);
+/** The passes that end a step. */
+const mixt__update *mixt__trainer_update(const mixt__trainer *t);
+
+/* ---- compiling and memory ---- */
 
 /** Shapes of a batch of this data, as long as its longest. */
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
@@ -157,7 +162,6 @@ bool mixt__trainer_has_weights(const mixt__trainer *t);
 void mixt__trainer_carry_scale(const mixt__trainer *t, bool scaled, mixt__control *control);
 /** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
 mixt_status mixt__trainer_recompile(mixt__trainer *t);
-void mixt__trainer_free(mixt__trainer *t);
 /** Ends the threads that make batches; the next step from data starts them again, at the batch that it is at. */
 void mixt__trainer_stop_batches(mixt__trainer *t);
 /** Forgets the compiled evaluation and prediction; the next one compiles again. */

@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 #include "train/lengths.h"
 #include "train/sharded.h"
+#include "train/trainer_inside.h"
 
 static void attach(mixt__trainer *t, mixt__executable *watched)
 {
@@ -168,4 +169,9 @@ mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mi
     MIXT_TRY(
         t->backend->download(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
     return t->backend->download(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts);
+}
+
+const mixt__graph *mixt__trainer_watched_graph(const mixt__trainer *t)
+{
+    return t->watched ? t->watched->graph : NULL;
 }

@@ -17,6 +17,9 @@ void mixt__trainer_unwatch(mixt__trainer *trainer);
 /** The next step is a watched one; fails where there is none. */
 mixt_status mixt__trainer_watch_next(mixt__trainer *trainer);
 
+/** The graph of the watched step; NULL: there is none. */
+const mixt__graph *mixt__trainer_watched_graph(const mixt__trainer *trainer);
+
 /** Statistics of one value. Texts belong to the graph. */
 typedef struct mixt__watched_value {
     const char *layer, *op, *name; // op: that made it
@@ -32,7 +35,8 @@ typedef struct mixt__watched_value {
 /** Values that the watched step looks at. */
 int64_t mixt__trainer_watched_count(const mixt__trainer *trainer);
 /** Those of the last step, which must have been a watched one, in the order in which they are made; waits for it. With
- *  several passes an update, those of the last pass; trainer->passed can read those of each. */
+ *  several passes an update, those of the last pass; who is set with mixt__trainer_set_passed can read those of each.
+ */
 mixt_status mixt__trainer_watched_read(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
 
 /** All but the statistics of a value. @param node set to the one that makes those */
@@ -45,6 +49,11 @@ mixt_status mixt__trainer_watched_describe(const mixt__trainer *trainer, int64_t
 
 /** Whether steps will be watched so. Before the trainer is compiled, or before it is again. */
 void mixt__trainer_want_layers(mixt__trainer *trainer, bool wanted);
+bool mixt__trainer_layers_wanted(const mixt__trainer *trainer);
+/** Values that stand for them; 0: none are planned for. */
+int64_t mixt__trainer_layers_count(const mixt__trainer *trainer);
+/** Whether the watched step is such a one. */
+bool mixt__trainer_layers_ready(const mixt__trainer *trainer);
 /** Bytes of host memory where the statistics wait. */
 size_t mixt__trainer_layer_slots_bytes(const mixt__trainer *trainer);
 /** Whether the step, the newest or the one before, was watched so. */

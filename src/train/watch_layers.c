@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "ops/ops.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,6 +15,21 @@
 void mixt__trainer_want_layers(mixt__trainer *t, bool wanted)
 {
     t->layers.wanted = wanted;
+}
+
+bool mixt__trainer_layers_wanted(const mixt__trainer *t)
+{
+    return t->layers.wanted;
+}
+
+int64_t mixt__trainer_layers_count(const mixt__trainer *t)
+{
+    return t->layers.values;
+}
+
+bool mixt__trainer_layers_ready(const mixt__trainer *t)
+{
+    return t->layers.running;
 }
 
 /** Workspace for the statistics of `count` numbers. */

@@ -40,7 +40,7 @@ static mixt_status round_param(mixt_trainer *trainer, int64_t index, mixt__verif
     if (status == MIXT_OK) {
         kept->values[index] = before;
         before = NULL;
-        status = mixt__params_set(trainer->core.params, (int32_t)index, rounded);
+        status = mixt__params_set(mixt__trainer_params(trainer->inner), (int32_t)index, rounded);
         if (kept->format == MIXT_DTYPE_NONE || mixt__dtype_roundoff(info.copy) > mixt__dtype_roundoff(kept->format))
             kept->format = info.copy;
     }
@@ -62,7 +62,7 @@ mixt_status mixt__verify_round(mixt_trainer *trainer, mixt__verify_weights *kept
 
 mixt_status mixt__verify_restore(mixt_trainer *trainer, mixt__verify_weights *kept)
 {
-    mixt__params *params = trainer->core.params;
+    mixt__params *params = mixt__trainer_params(trainer->inner);
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; kept->values && i < kept->count; i++) {
         mixt_status now = kept->values[i] ? mixt__params_set(params, (int32_t)i, kept->values[i]) : MIXT_OK;

@@ -53,7 +53,7 @@ static mixt_status read_result(side *s)
 {
     mixt_step step;
     mixt_verify_run *r = s->r;
-    MIXT_TRY(mixt__trainer_result(&s->e.trainer->core, r->steps + 1, &step));
+    MIXT_TRY(mixt__trainer_result(s->e.trainer->inner, r->steps + 1, &step));
     if (!mixt__grow((void **)&s->losses, &s->losses_capacity, r->steps, sizeof *s->losses) ||
         !mixt__grow((void **)&s->accuracies, &s->accuracies_capacity, r->steps, sizeof *s->accuracies) ||
         !mixt__grow((void **)&s->seconds, &s->seconds_capacity, r->steps, sizeof *s->seconds))
@@ -65,7 +65,8 @@ static mixt_status read_result(side *s)
     s->accuracies[r->steps] = step.accuracy;
     s->losses[r->steps++] = step.loss;
     r->skipped += step.skipped;
-    bool caught = step.skipped && isfinite(step.loss) && s->e.trainer->core.settings.scaling.enabled;
+    bool caught =
+        step.skipped && isfinite(step.loss) && mixt__trainer_settings_of(s->e.trainer->inner)->scaling.enabled;
     r->not_finite += !finite || (step.skipped && !caught);
     s->not_finite = isfinite(step.loss) ? 0 : s->not_finite + 1;
     s->job->event.step++;
@@ -139,11 +140,11 @@ static mixt_status evaluate(side *s)
 static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batch_spec *spec, const void *input,
                            float **values, int64_t *count)
 {
-    const mixt__trainer *t = &s->e.trainer->core;
+    const mixt__trainer *t = s->e.trainer->inner;
     mixt__forward_shape shape = {.spec = spec};
     mixt__forward *f;
-    MIXT_TRY(mixt__forward_new(&t->model, policy, t->backend, &shape, &f));
-    mixt_status status = mixt__forward_bind(f, t->params);
+    MIXT_TRY(mixt__forward_new(mixt__trainer_model(t), policy, mixt__trainer_backend(t), &shape, &f));
+    mixt_status status = mixt__forward_bind(f, mixt__trainer_params(t));
     if (status == MIXT_OK)
         status = mixt__forward_run(f, input, 0, NULL);
     *count = mixt__shape_count(mixt__forward_output_shape(f));
@@ -195,8 +196,8 @@ static mixt_status compare_outputs(side *s, double *result, double *size, bool r
     const mixt_data_info *info = mixt_data_describe(data);
     int64_t each = info->target_elements * (info->classes > 0 ? info->classes : 1), count = OUTPUTS_MAX / each, valid;
     count = count < 1 ? 1 : count > info->samples ? info->samples : count;
-    if (count > s->e.trainer->core.settings.eval_batch)
-        count = s->e.trainer->core.settings.eval_batch;
+    if (count > mixt__trainer_settings_of(s->e.trainer->inner)->eval_batch)
+        count = mixt__trainer_settings_of(s->e.trainer->inner)->eval_batch;
     mixt__batch_spec spec = mixt__trainer_spec_of(data, count);
     void *input = mixt__alloc(mixt__spec_input_bytes(&spec)), *target = mixt__alloc(mixt__spec_target_bytes(&spec));
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
@@ -207,7 +208,7 @@ static mixt_status compare_outputs(side *s, double *result, double *size, bool r
     if (status == MIXT_OK)
         status = outputs(s, &fp32, &spec, input, &a, &outs);
     if (status == MIXT_OK)
-        status = outputs(s, &s->e.trainer->core.settings.policy, &spec, input, &b, &outs);
+        status = outputs(s, &mixt__trainer_settings_of(s->e.trainer->inner)->policy, &spec, input, &b, &outs);
     if (status == MIXT_OK)
         *result = difference(b, a, outs, &s->r->not_finite, size);
     if (status == MIXT_OK && rounding)
@@ -257,7 +258,7 @@ static mixt_status open_side(side *s, bool first)
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
     MIXT_TRY(mixt__experiment_open(&s->e, config));
     MIXT_TRY(mixt__experiment_init(&s->e, true, first ? note : NULL, s->job));
-    return mixt__trainer_allocate(&s->e.trainer->core);
+    return mixt__trainer_allocate(s->e.trainer->inner);
 }
 
 static mixt_status measure(side *s, mixt_verify_side which)
@@ -268,8 +269,8 @@ static mixt_status measure(side *s, mixt_verify_side which)
     v->host = s->e.context->backend->host_memory;
     v->classes = mixt_data_describe(s->e.train)->target == MIXT_TARGET_CLASS && s->e.val;
     v->validated = s->e.val != NULL;
-    v->fp16 = v->fp16 || mixt__policy_needs_scaling(&s->e.trainer->core.settings.policy);
-    r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
+    v->fp16 = v->fp16 || mixt__policy_needs_scaling(&mixt__trainer_settings_of(s->e.trainer->inner)->policy);
+    r->tensor_cores = v->host ? (double)NAN : tensor_cores(mixt__trainer_compiled(s->e.trainer->inner));
     double end_size;
     r->difference = r->trained = r->output_size = r->rounding = r->tensor_active = NAN;
     r->products_share = r->products_flops = r->products_active = NAN;

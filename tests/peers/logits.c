@@ -8,6 +8,7 @@
  */
 #include "api/weights.h"
 #include "models/models.h"
+#include "train/trainer_inside.h"
 #include "num/num.h"
 
 #include <stdio.h>
@@ -86,8 +87,8 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
     j->trainer = mixt__trainer_open(j->context, &j->model, &options);
     if (!j->trainer)
         return MIXT_ERROR_CONFIG;
-    MIXT_TRY(mixt__trainer_compile(&j->trainer->core, &j->spec));
-    MIXT_TRY(mixt__trainer_allocate(&j->trainer->core));
+    MIXT_TRY(mixt__trainer_compile(j->trainer->inner, &j->spec));
+    MIXT_TRY(mixt__trainer_allocate(j->trainer->inner));
     if (!strcmp(j->weights, "-")) {
         char path[4096];
         snprintf(path, sizeof path, "%s.safetensors", j->output);
@@ -111,7 +112,7 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
 
 static mixt_status compile(job *j)
 {
-    mixt__trainer *t = &j->trainer->core;
+    mixt__trainer *t = j->trainer->inner;
     mixt__graph *source;
     MIXT_TRY(mixt__model_build(&t->model, &j->spec, false, &source));
     source->values[source->logits].keep = true;
@@ -128,14 +129,14 @@ static mixt_status copy_in(job *j, void *host, size_t bytes, void *device)
     bool good = file && fread(host, 1, bytes, file) == bytes;
     if (file)
         fclose(file);
-    return good ? j->trainer->core.backend->upload(device, host, bytes)
+    return good ? j->trainer->inner->backend->upload(device, host, bytes)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: expected %zu bytes", j->input, bytes);
 }
 
 /** Outputs in the low format, downloaded and widened. */
 static mixt_status copy_out(job *j)
 {
-    const mixt__backend *backend = j->trainer->core.backend;
+    const mixt__backend *backend = j->trainer->inner->backend;
     const mixt__value *v = &j->forward->graph->values[j->forward->graph->logits];
     int64_t count = mixt__shape_count(&v->shape);
     void *raw = mixt__alloc((size_t)count * 4);
@@ -158,7 +159,7 @@ static mixt_status copy_out(job *j)
 
 static mixt_status run(job *j)
 {
-    const mixt__backend *backend = j->trainer->core.backend;
+    const mixt__backend *backend = j->trainer->inner->backend;
     size_t bytes = (size_t)mixt__shape_count(&j->spec.input) * mixt_dtype_size(j->spec.input_dtype);
     size_t target = (size_t)mixt__shape_count(&j->spec.target) * 4;
     void *host = mixt__alloc(bytes), *device = backend->alloc(bytes), *labels = backend->alloc(target);

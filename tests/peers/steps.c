@@ -51,7 +51,7 @@ static mixt_status open(run *r)
     if (!r->trainer)
         return MIXT_ERROR_CONFIG;
     MIXT_TRY(mixt_trainer_compile(r->trainer, r->data));
-    return mixt__trainer_allocate(&r->trainer->core);
+    return mixt__trainer_allocate(r->trainer->inner);
 }
 
 static mixt_status append(const char *path, const void *bytes, size_t size, bool first)

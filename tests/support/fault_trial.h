@@ -8,6 +8,7 @@
 #include "run/experiment.h"
 #include "steer/diagnosis.h"
 #include "train/faults.h"
+#include "train/trainer_inside.h"
 
 #include "temp_folder.h"
 
@@ -118,9 +119,9 @@ static inline mixt_status trial_open(const trial *t, trial_state *s)
     MIXT_TRY(mixt_config_new(&s->config));
     MIXT_TRY(trial_configure(t, s->config));
     MIXT_TRY(mixt__experiment_open(&s->e, s->config));
-    MIXT_TRY(mixt__trainer_allocate(&s->e.trainer->core));
+    MIXT_TRY(mixt__trainer_allocate(s->e.trainer->inner));
     MIXT_TRY(mixt_monitor_new(NULL, &s->monitor));
-    MIXT_TRY(mixt__snapshots_open(&s->ring, &s->e.trainer->core, TRIAL_EVERY));
+    MIXT_TRY(mixt__snapshots_open(&s->ring, s->e.trainer->inner, TRIAL_EVERY));
     return mixt__snapshots_restart(&s->ring);
 }
 
@@ -135,7 +136,7 @@ static inline void trial_close(trial_state *s)
 /** One update, and whether something is wrong with it. */
 static inline mixt_status trial_update(trial_state *s, bool *wrong, mixt_cause *cause)
 {
-    mixt__trainer *t = &s->e.trainer->core;
+    mixt__trainer *t = s->e.trainer->inner;
     mixt_alert alerts[MIXT_ALERTS_MAX];
     mixt_step step;
     MIXT_TRY(mixt__trainer_step(t, s->e.train, &step));
@@ -170,13 +171,13 @@ static inline mixt_status trial_train(trial *t, trial_state *s)
 {
     bool wrong = false;
     mixt_cause cause = MIXT_CAUSE_COUNT;
-    while (!wrong && s->e.trainer->core.attempts < t->step + TRIAL_PATIENCE) {
+    while (!wrong && s->e.trainer->inner->attempts < t->step + TRIAL_PATIENCE) {
         MIXT_TRY(trial_update(s, &wrong, &cause));
-        t->false_alarms += wrong && s->e.trainer->core.attempts < t->step;
-        wrong = wrong && s->e.trainer->core.attempts >= t->step;
+        t->false_alarms += wrong && s->e.trainer->inner->attempts < t->step;
+        wrong = wrong && s->e.trainer->inner->attempts >= t->step;
     }
     t->seen = wrong;
-    t->seen_at = s->e.trainer->core.attempts;
+    t->seen_at = s->e.trainer->inner->attempts;
     if (!wrong)
         return MIXT_OK;
     mixt__diagnose_request request = {.ring = &s->ring, .data = s->e.train, .symptom = cause};

@@ -13,6 +13,7 @@
 #include "data/buckets.h"
 #include "data/prefetch.h"
 #include "train/lengths.h"
+#include "train/trainer_inside.h"
 #include "train/watch.h"
 
 #include <math.h>
@@ -287,7 +288,7 @@ static void make_batch(const mixt_data *data, const mixt_data_info *info, int64_
 /** Loss and gradients of one pass. */
 static float run_pass(const fixture *f, mixt__executable *step, const void *input, const void *target, float *grad)
 {
-    mixt__trainer *t = &f->trainer->core;
+    mixt__trainer *t = f->trainer->inner;
     const float one = 1;
     const uint64_t key = 9;
     mixt__run run = {.input = input, .target = target, .seed = &one, .rng_key = &key};
@@ -311,7 +312,7 @@ static void padding_changes_no_bit(void **state)
     (void)state;
     for (int p = 0; p < 3; p++) {
         fixture f = start(4, precisions[p], 1);
-        mixt__trainer *t = &f.trainer->core;
+        mixt__trainer *t = f.trainer->inner;
         ok(mixt__trainer_allocate(t));
         size_t total = (size_t)t->params->total;
         float *grad = malloc(total * 2 * sizeof *grad);
@@ -337,7 +338,7 @@ static void a_bucket_has_the_loss_of_the_longest(void **state)
     (void)state;
     dropped = 0; // whose random numbers go by the shape
     fixture f = start(4, "fp32", 1);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     ok(mixt__trainer_allocate(t));
     size_t total = (size_t)t->params->total;
     float *grad = malloc(total * 2 * sizeof *grad);
@@ -365,7 +366,7 @@ static void memory_is_as_planned(void **state)
 {
     (void)state;
     fixture f = start(4, "bf16", 2);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     size_t most = 0, first = 0;
     mixt_memory planned = mixt__trainer_memory(t);
     for (int k = 0; k < t->lengths.count; k++)
@@ -391,15 +392,15 @@ static void train(fixture *f, bool watched, double *figures)
     for (int i = 0; i < MANY; i++) {
         mixt_step step;
         if (watched && i == 3)
-            ok(mixt__trainer_watch(&f->trainer->core, &all));
+            ok(mixt__trainer_watch(f->trainer->inner, &all));
         if (watched && i >= 3)
-            ok(mixt__trainer_watch_next(&f->trainer->core));
+            ok(mixt__trainer_watch_next(f->trainer->inner));
         ok(mixt_trainer_step(f->trainer, f->data, &step));
         figures[2 * i] = step.loss;
         figures[2 * i + 1] = step.grad_norm;
         if (watched && i >= 3) {
             mixt__watched_value value;
-            ok(mixt__trainer_watched_read(&f->trainer->core, 0, &value));
+            ok(mixt__trainer_watched_read(f->trainer->inner, 0, &value));
             assert_true(isfinite(value.numbers[MIXT_STATS_SQUARES]));
         }
     }
@@ -422,7 +423,7 @@ static void a_policy_changes_all_lengths(void **state)
 {
     (void)state;
     fixture f = start(4, "fp32", 1);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     mixt_step step;
     for (int i = 0; i < MANY; i++) {
         if (i % 16 == 8)
@@ -443,7 +444,7 @@ static void others_take_the_longest(void **state)
 {
     (void)state;
     fixture f = start(4, "bf16", 2);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     int lengths[MIXT_BUCKETS_MAX] = {0};
     for (int i = 0; i < MANY; i++) {
         mixt_step step;

@@ -188,15 +188,15 @@ static void what_is_not_recorded(void **state)
                                    "inject_overflow", "MIXT_FUSION", "MIXT_CANDIDATE"};
     mixt_trainer_options base = OPTIONS(), other = OPTIONS(.lr_groups = "fc=2");
     session s = begin(NULL, &base), t = begin(NULL, &other);
-    json_t *then = mixt__trainer_settings_json(&s.trainer->core);
+    json_t *then = mixt__trainer_settings_json(s.trainer->inner);
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         assert_int_equal(json_object_del(then, missing[i]), 0);
-    assert_null(mixt__trainer_settings_differences(&s.trainer->core, then, NULL));
-    char *differences = mixt__trainer_settings_differences(&t.trainer->core, then, NULL);
+    assert_null(mixt__trainer_settings_differences(s.trainer->inner, then, NULL));
+    char *differences = mixt__trainer_settings_differences(t.trainer->inner, then, NULL);
     assert_string_equal(differences, "lr_groups: (not recorded by the version that made it) -> fc=2");
     mixt__free(differences);
     assert_int_equal(json_object_del(then, "lr"), 0); // recorded always: missing, something is wrong
-    differences = mixt__trainer_settings_differences(&s.trainer->core, then, NULL);
+    differences = mixt__trainer_settings_differences(s.trainer->inner, then, NULL);
     assert_string_equal(differences, "lr: (not there) -> 0.00100000005");
     mixt__free(differences);
     json_decref(then);

@@ -1,5 +1,6 @@
 /* Diagnosis by replay: the ring of good states, and the right finding for faults that are injected. */
 #include <setjmp.h>
+#include "train/trainer_inside.h"
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ static void update(trial_state *s, int64_t until)
 {
     bool wrong;
     mixt_cause cause;
-    while (s->e.trainer->core.attempts < until)
+    while (s->e.trainer->inner->attempts < until)
         assert_int_equal(trial_update(s, &wrong, &cause), MIXT_OK);
 }
 
@@ -46,10 +47,10 @@ static void leaves_no_trace(void **state)
         r.stay = true;
         assert_int_equal(mixt__diagnose(&r, &d), MIXT_OK);
         assert_int_equal(d.kind, MIXT_DIAGNOSIS_NOTHING);
-        same_state(&asked.e.trainer->core, &plain.e.trainer->core);
+        same_state(asked.e.trainer->inner, plain.e.trainer->inner);
         update(&asked, 70);
         update(&plain, 70);
-        same_state(&asked.e.trainer->core, &plain.e.trainer->core);
+        same_state(asked.e.trainer->inner, plain.e.trainer->inner);
         trial_close(&asked);
         trial_close(&plain);
     }
@@ -69,12 +70,12 @@ static void goes_back(void **state)
     assert_int_equal(mixt__snapshots_before(&s.ring, 200), 100);
     update(&plain, 100);
     assert_int_equal(mixt__snapshots_go_back(&s.ring, 100), MIXT_OK);
-    same_state(&s.e.trainer->core, &plain.e.trainer->core);
+    same_state(s.e.trainer->inner, plain.e.trainer->inner);
     assert_int_equal(mixt__snapshots_before(&s.ring, 230), 100);
     assert_int_equal(s.ring.trace.first + s.ring.trace.count, 101);
     update(&s, 130);
     update(&plain, 130);
-    same_state(&s.e.trainer->core, &plain.e.trainer->core);
+    same_state(s.e.trainer->inner, plain.e.trainer->inner);
     trial_close(&s);
     trial_close(&plain);
 }

@@ -46,7 +46,7 @@ static fixture start_with(mixt_model_fn fn, const char *precision, int64_t accum
 static void expect_fed(mixt_model_fn fn, const char *precision, mixt_dtype dtype)
 {
     fixture f = start_with(fn, precision, 1);
-    assert_int_equal(mixt__trainer_fed_dtype(&f.trainer->core), dtype);
+    assert_int_equal(mixt__trainer_fed_dtype(f.trainer->inner), dtype);
     assert_int_equal(mixt_trainer_step(f.trainer, f.data, NULL), MIXT_OK);
     mixt_close(f.context);
 }

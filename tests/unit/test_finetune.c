@@ -2,6 +2,7 @@
  * the rest trains as if nothing were frozen above it. */
 #include "api/api.h"
 #include "base/rng.h"
+#include "train/trainer_inside.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ static void read_result(mixt_trainer *t, result *r)
         assert_int_equal(mixt_trainer_param_get(t, i, r->values[i]), MIXT_OK);
     }
     assert_int_equal(mixt_trainer_memory(t, &r->memory), MIXT_OK);
-    const mixt__graph *graph = t->core.train->graph;
+    const mixt__graph *graph = t->inner->train->graph;
     r->gradients = 0;
     for (int64_t i = 0; i < graph->param_count; i++)
         r->gradients += graph->params[i].grad != 0;
@@ -73,7 +74,7 @@ static void train(mixt_trainer_options options, int steps, result *r)
 {
     mixt_trainer *t = open_trainer(options);
     assert_int_equal(compile(t), MIXT_OK);
-    assert_int_equal(mixt__trainer_allocate(&t->core), MIXT_OK);
+    assert_int_equal(mixt__trainer_allocate(t->inner), MIXT_OK);
     for (int i = 0; i < steps; i++)
         assert_int_equal(mixt_trainer_step_on(t, pixels, labels, NULL), MIXT_OK);
     read_result(t, r);
@@ -143,7 +144,7 @@ static void frozen_statistics(void **state)
     assert_int_equal(mixt_trainer_backward(t, pixels, labels, 1, NULL), MIXT_OK);
     const char *const names[] = {"conv1.weight", "conv2.weight", "bn2.weight", "bn2.bias"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-        int32_t index = mixt__params_find(t->core.params, names[n]);
+        int32_t index = mixt__params_find(t->inner->params, names[n]);
         mixt_param_info info;
         assert_int_equal(mixt_trainer_param(t, index, &info), MIXT_OK);
         assert_int_equal(mixt_trainer_discard(t), MIXT_OK);
@@ -166,7 +167,7 @@ static void frozen_statistics(void **state)
                 fail_msg("%s[%lld]: %g, differences give %g", names[n], (long long)i, (double)gradient[i], expected);
         }
     }
-    assert_int_equal(mixt_trainer_grad_get(t, mixt__params_find(t->core.params, "bn1.weight"), values),
+    assert_int_equal(mixt_trainer_grad_get(t, mixt__params_find(t->inner->params, "bn1.weight"), values),
                      MIXT_ERROR_STATE);
 }
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "api/api.h"
+#include "train/trainer_inside.h"
 #include "mixt/mixt.h"
 
 #include <math.h>
@@ -193,7 +194,7 @@ static void own_cross_entropy_is_the_closed_one(void **state)
                 assert_int_equal(mixt_trainer_step(t, data, NULL), MIXT_OK);
             assert_int_equal(mixt_trainer_evaluate(t, data, &result[i]), MIXT_OK);
             assert_int_equal(mixt_trainer_memory(t, &memory[i]), MIXT_OK);
-            nodes[i] = t->core.train->graph->node_count;
+            nodes[i] = t->inner->train->graph->node_count;
             count = read_params(t, i ? own : closed, false);
         }
         assert_memory_equal(closed, own, (size_t)count * sizeof *own);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "api/api.h"
+#include "train/trainer_inside.h"
 #include "graph/op.h"
 #include "mixt/mixt.h"
 #include "ops/ops.h"
@@ -111,7 +112,7 @@ static void run(mixt_model_fn fn, const char *precision, pass *p)
     assert_int_equal(mixt_trainer_memory(t, &memory), MIXT_OK);
     assert_int_equal(memory.total, memory.allocated);
     p->activations = memory.activations;
-    count_nodes(t->core.train->graph, p);
+    count_nodes(t->inner->train->graph, p);
     free(inputs);
     free(targets);
     mixt_close(context);
@@ -217,7 +218,7 @@ static mixt_trainer *start_taught(mixt_context *context, const mixt__teacher *te
     const mixt__model model = {.fn = logits_of, .loss = MIXT_LOSS_CROSS_ENTROPY, .teacher = teacher};
     mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = ROWS, .precision = "fp32", .lr = 0.01f);
     mixt_trainer *t = mixt__trainer_open(context, &model, &o);
-    t->core.teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
+    t->inner->teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
     if (mixt_trainer_compile(t, data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     for (int i = 0; i < CLASSES * INPUTS; i++)
@@ -264,7 +265,7 @@ static void teachers_are_part_of_the_step(void **state)
         assert_int_equal(memory.state,
                          (CLASSES * INPUTS * mixt_dtype_size(formats[i]) + 63) / 64 * 64); // in that format alone
         assert_int_equal(mixt_trainer_evaluate(t, data, &alone), MIXT_OK);
-        assert_int_equal(t->core.eval->graph->param_count, 2); // validation knows no teacher
+        assert_int_equal(t->inner->eval->graph->param_count, 2); // validation knows no teacher
         free(inputs);
         free(targets);
         mixt_close(context);

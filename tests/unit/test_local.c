@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "mixt/mixt.h"
 #include "train/checkpoint.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -42,7 +43,7 @@ static mixt_status compile(mixt_trainer *t)
     const mixt_sample_shape shape = {
         .input_dtype = MIXT_DTYPE_FP32, .input_rank = 1, .input_dims = {INPUTS}, .targets = 1};
     mixt_status status = mixt_trainer_compile_for(t, &shape);
-    return status == MIXT_OK ? mixt__trainer_allocate(&t->core) : status;
+    return status == MIXT_OK ? mixt__trainer_allocate(t->inner) : status;
 }
 
 static void draw_batches(void)
@@ -88,7 +89,7 @@ static void train(rank *r)
 {
     mixt_context *ctx;
     mixt_trainer *t = open_trainer(&ctx, RANKS);
-    mixt__ranks *ranks = &t->core.ranks;
+    mixt__ranks *ranks = &t->inner->ranks;
     ranks->group = r->group;
     ranks->bucket = 100;
     ranks->compression = (mixt__compression){.kind = MIXT_COMPRESS_TOPK, .percent = PERCENT};
@@ -97,9 +98,9 @@ static void train(rank *r)
         CHECK(r, mixt_trainer_step_on(t, inputs[u], targets[u], NULL) == MIXT_OK);
     for (int i = 0; i < PARAMS; i++)
         CHECK(r, mixt_trainer_param_get(t, i, by_ranks[r->index][i]) == MIXT_OK);
-    for (int64_t i = 0; i < t->core.params->total; i++)
+    for (int64_t i = 0; i < t->inner->params->total; i++)
         not_sent[r->index] += fabsf(ranks->feedback[i]);
-    save(r, &t->core);
+    save(r, t->inner);
     ranks->group = NULL; // the thread's own
     mixt_close(ctx);
 }
@@ -161,7 +162,7 @@ static void check_restored(mixt_trainer *const trainers[RANKS])
     mixt_trainer *t = open_trainer(&ctx, 1);
     assert_int_equal(compile(t), MIXT_OK);
     assert_int_equal(mixt__checkpoint_open(mixt__checkpoint_path(temp_folder, UPDATES, path), &checkpoint), MIXT_OK);
-    mixt_status status = mixt__trainer_restore(&t->core, checkpoint, may_differ);
+    mixt_status status = mixt__trainer_restore(t->inner, checkpoint, may_differ);
     if (status != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     mixt__checkpoint_close(checkpoint);
@@ -173,9 +174,9 @@ static void check_restored(mixt_trainer *const trainers[RANKS])
         for (int64_t k = 0; k < info.count; k++)
             assert_true(fabsf(restored[i][k] - (own[0][i][k] + own[1][i][k]) / RANKS) < 1e-5f);
     }
-    const float *a = trainers[0]->core.params->moment1, *b = trainers[1]->core.params->moment1;
-    for (int64_t i = 0; i < t->core.params->total; i++)
-        assert_true(fabsf(t->core.params->moment1[i] - (a[i] + b[i]) / RANKS) < 1e-5f);
+    const float *a = trainers[0]->inner->params->moment1, *b = trainers[1]->inner->params->moment1;
+    for (int64_t i = 0; i < t->inner->params->total; i++)
+        assert_true(fabsf(t->inner->params->moment1[i] - (a[i] + b[i]) / RANKS) < 1e-5f);
     mixt_close(ctx);
 }
 

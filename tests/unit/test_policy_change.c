@@ -10,6 +10,7 @@
 #include "../support/temp_folder.h"
 #include "api/api.h"
 #include "store/checkpoint.h"
+#include "train/trainer_inside.h"
 #include "api_fixture.h"
 
 #include <stdio.h>
@@ -214,7 +215,7 @@ static void a_refused_policy_changes_nothing(void **state)
 static void expect_settings(mixt_trainer_options options, float clip, float value, bool scales, float scale)
 {
     fixture f = start_with(options);
-    const mixt__trainer_settings *s = &f.trainer->core.settings;
+    const mixt__trainer_settings *s = &f.trainer->inner->settings;
     assert_true(s->clip_norm == clip && s->clip_value == value);
     assert_int_equal(s->scaling.enabled, scales);
     if (scales)
@@ -243,7 +244,7 @@ static void a_later_policy_brings_its_own(void **state)
     (void)state;
     mixt_policy *first = parse("default: bf16\nclip: 0.5");
     fixture f = start_with(MIXT_TRAINER_OPTIONS(.policy = first, .clip_value = 3, .batch = BATCH));
-    const mixt__trainer_settings *s = &f.trainer->core.settings;
+    const mixt__trainer_settings *s = &f.trainer->inner->settings;
     assert_true(s->clip_norm == 0.5f && s->clip_value == 3);
     change(&f, "default: bf16\nclip: 2\nclip_value: 1");
     assert_true(s->clip_norm == 2 && s->clip_value == 3);

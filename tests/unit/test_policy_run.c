@@ -4,6 +4,7 @@
 #include "../support/temp_folder.h"
 #include "mixt/mixt.h"
 #include "run/run.h"
+#include "train/trainer_inside.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ static mixt_run *open_run(const char *out, const char *more)
 
 static const mixt__trainer_settings *settings_of(const mixt_run *run)
 {
-    return &run->experiment.trainer->core.settings;
+    return &run->experiment.trainer->inner->settings;
 }
 
 /** A whole file of a run, ended by 0; freed by the caller. */

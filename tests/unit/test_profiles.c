@@ -154,7 +154,7 @@ static double modelled(const char *machine, const char *precision, const char *c
         assert_int_equal(mixt_config_set(config, *settings, "test"), MIXT_OK);
     mixt__assume_begin(m);
     assert_int_equal(mixt__experiment_open(&e, config), MIXT_OK);
-    double seconds = mixt__cost_step(m, &e.trainer->core).seconds;
+    double seconds = mixt__cost_step(m, e.trainer->inner).seconds;
     mixt__experiment_close(&e);
     mixt__assume_end();
     mixt_config_free(config);

@@ -57,10 +57,10 @@ static void read_weights(mixt_trainer *t, outcome *o)
 static void refit(mixt_trainer *t, const plan *p, size_t all)
 {
     mixt_memory m;
-    ok(mixt__trainer_refit(&t->core, p->split, 0, MIXT_DTYPE_NONE));
+    ok(mixt__trainer_refit(t->inner, p->split, 0, MIXT_DTYPE_NONE));
     if (p->kept > 0) {
         ok(mixt_trainer_memory(t, &m));
-        ok(mixt__trainer_refit(&t->core, p->split, (size_t)((double)m.activations * p->kept), MIXT_DTYPE_NONE));
+        ok(mixt__trainer_refit(t->inner, p->split, (size_t)((double)m.activations * p->kept), MIXT_DTYPE_NONE));
     }
     ok(mixt_trainer_memory(t, &m));
     assert_int_equal(m.allocated, m.total);
@@ -151,9 +151,9 @@ static void kept_activations_round_gradients_alone(void **unused)
             ok(mixt_trainer_evaluate(t[k], data, &found[k]));
             ok(mixt_trainer_memory(t[k], &before));
             if (!k)
-                ok(mixt__trainer_refit(&t[k]->core, 2, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
+                ok(mixt__trainer_refit(t[k]->inner, 2, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
             if (!k)
-                ok(mixt__trainer_refit(&t[k]->core, 1, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
+                ok(mixt__trainer_refit(t[k]->inner, 1, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
             ok(mixt_trainer_memory(t[k], &after));
             assert_int_equal(after.allocated, after.total);
             assert_true(k ? after.total == before.total : after.total < before.total);
@@ -177,7 +177,7 @@ static void failures_change_nothing(void **unused)
     mixt_trainer *t = mixt_trainer_new(model, .batch = BATCH, .seed = 3);
     ok(mixt_trainer_step(t, data, &step));
     ok(mixt_trainer_memory(t, &before));
-    assert_int_equal(mixt__trainer_refit(&t->core, 2, 1, MIXT_DTYPE_NONE), MIXT_ERROR_MEMORY); // a byte for activations
+    assert_int_equal(mixt__trainer_refit(t->inner, 2, 1, MIXT_DTYPE_NONE), MIXT_ERROR_MEMORY); // a byte for activations
     ok(mixt_trainer_memory(t, &after));
     assert_memory_equal(&before, &after, sizeof before);
     ok(mixt_trainer_step(t, data, &step));

@@ -16,6 +16,7 @@
 #include "mixt/mixt.h"
 #include "run/run.h"
 #include "train/checkpoint.h"
+#include "train/trainer_inside.h"
 #include "train/watch.h"
 
 #include <fcntl.h>
@@ -71,7 +72,7 @@ static void parts_are_what_is_taken(void **state)
         bool looked = model % 2 == 0; // into layers, with a step of its own in the same memory
         check_ok(open_model(model, temp_folder, looked ? "-parts" : "-parts watch.every=0", &run));
         check_ok(mixt_run_plan_memory(run, &planned));
-        mixt__trainer *t = &run->experiment.trainer->core;
+        mixt__trainer *t = run->experiment.trainer->inner;
         size_t feed = mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t);
         assert_true(looked == (mixt__trainer_layer_slots_bytes(t) > 0));
         counted(bytes, mixt__trainer_allocate(t));
@@ -110,7 +111,7 @@ static void a_rank_copies_its_part(void **state)
         size_t bytes;
         check_ok(open_ranks(0, temp_folder, settings[i], RANKS, &run));
         check_ok(mixt_run_plan_memory(run, &planned));
-        mixt__trainer *t = &run->experiment.trainer->core;
+        mixt__trainer *t = run->experiment.trainer->inner;
         check_ok(mixt__trainer_allocate(t));
         counted(bytes, mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_PART, false));
         assert_int_equal(bytes + mixt__weights_bytes(t->params), planned.checkpoints.host);
@@ -159,7 +160,7 @@ static void evaluation_and_prediction_take_no_step(void **state)
         size_t bytes;
         check_ok(open_model(model, temp_folder, "-alone", &run));
         check_ok(mixt_run_plan_memory(run, &planned));
-        mixt__trainer *t = &run->experiment.trainer->core;
+        mixt__trainer *t = run->experiment.trainer->inner;
         counted(bytes, mixt__trainer_take_weights(t));
         assert_int_equal(bytes, planned.weights.host);
         counted(bytes, mixt__trainer_prepare_evaluation(t, run->experiment.val));
@@ -199,9 +200,9 @@ static void weights_outlive_a_policy(void **state)
     check_ok(mixt_trainer_param_get(trainer, 0, kept));
     assert_memory_equal(values, kept, (size_t)info.count * sizeof *values);
     check_ok(mixt_run_evaluate(run, "val", &found));
-    assert_int_equal(mixt__trainer_memory(&trainer->core).allocated, mixt__trainer_weight_bytes(&trainer->core));
+    assert_int_equal(mixt__trainer_memory(trainer->inner).allocated, mixt__trainer_weight_bytes(trainer->inner));
     check_ok(mixt_trainer_step(trainer, run->experiment.train, NULL));
-    assert_int_equal(mixt__trainer_memory(&trainer->core).allocated, mixt__trainer_memory(&trainer->core).total);
+    assert_int_equal(mixt__trainer_memory(trainer->inner).allocated, mixt__trainer_memory(trainer->inner).total);
     free(values);
     free(kept);
     mixt_run_close(run);
@@ -291,7 +292,7 @@ static mixt_status run_whole(int model, const char *folder, bool limited, told *
     if (result.steps != 4 || result.validations < 1 || result.checkpoints_lost)
         return mixt_fail(MIXT_ERROR_STATE, "not a whole run");
     *t = (told){planned.total.host, planned.prediction.host, result.run_memory.allocated.host, 0, 0};
-    t->saving = mixt__weights_bytes(run->experiment.trainer->core.params);
+    t->saving = mixt__weights_bytes(run->experiment.trainer->inner->params);
     if (planned.eval_batch != result.run_memory.eval_batch)
         return mixt_fail(MIXT_ERROR_STATE, "validation was cut");
     mixt_run_close(run);
@@ -315,7 +316,7 @@ static mixt_status run_prediction(int model, const char *folder, told *t)
     free(input);
     t->resident = status_field("VmHWM"); // before the data is opened to plan a whole run
     t->counted = mixt__alloc_bytes() - open;
-    t->saving = mixt__params_bytes_of(run->experiment.trainer->core.params).masters;
+    t->saving = mixt__params_bytes_of(run->experiment.trainer->inner->params).masters;
     MIXT_TRY(mixt_run_plan_memory(run, &planned));
     t->planned = planned.weights.host + planned.prediction.host;
     mixt_run_close(run);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "choose/search.h"
+#include "train/trainer_inside.h"
 #include "../support/temp_folder.h"
 
 #include <mixt/mixt.h>
@@ -463,7 +464,7 @@ static void find_groups(const char *yaml, mixt__search_groups *groups)
     mixt__experiment e = {0};
     mixt_config *config = config_of(yaml);
     must(mixt__experiment_open(&e, config));
-    must(mixt__search_groups_find(e.trainer->core.train->graph, groups));
+    must(mixt__search_groups_find(e.trainer->inner->train->graph, groups));
     mixt__experiment_close(&e);
     mixt_config_free(config);
 }

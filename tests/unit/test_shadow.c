@@ -12,6 +12,7 @@
 #include "passes/twins.h"
 #include "train/checkpoint.h"
 #include "train/shadow.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static void start(fixture *f, const char *precision)
     f->trainer = mixt_trainer_new(model, .batch = BATCH, .precision = precision, .seed = 3, .lr = 0.01f);
     mixt_sample_shape shape = {.input_dtype = MIXT_DTYPE_FP32, .input_rank = 1, .input_dims = {FEATURES}, .targets = 1};
     assert_int_equal(mixt_trainer_compile_for(f->trainer, &shape), MIXT_OK);
-    assert_int_equal(mixt__trainer_allocate(&f->trainer->core), MIXT_OK);
+    assert_int_equal(mixt__trainer_allocate(f->trainer->inner), MIXT_OK);
     for (int i = 0; i < BATCH * FEATURES; i++)
         f->input[i] = (float)((i * 37 % 101) - 50) / 25.0f;
     for (int i = 0; i < BATCH; i++)
@@ -52,7 +53,7 @@ static mixt__shadow *shadow_of(const fixture *f, mixt_dtype dtype, bool keep_log
     mixt__policy policy = mixt__policy_of(dtype);
     mixt__shadow_options options = {.policy = &policy, .keep_logits = keep_logits};
     mixt__shadow *shadow;
-    assert_int_equal(mixt__shadow_new(&f->trainer->core, &options, &shadow), MIXT_OK);
+    assert_int_equal(mixt__shadow_new(f->trainer->inner, &options, &shadow), MIXT_OK);
     return shadow;
 }
 
@@ -73,7 +74,7 @@ static void same_policy_same_bits(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         start(&f, names[i]);
-        mixt__trainer *t = &f.trainer->core;
+        mixt__trainer *t = f.trainer->inner;
         mixt__shadow *shadow = shadow_of(&f, dtypes[i], false);
         uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs);
         double loss, own = run(&f, shadow, key);
@@ -101,7 +102,7 @@ static void changes_nothing(void **state)
         later = run(&watched, shadow, 1);
     }
     assert_true(later < first); // it sees the trainer's new weights
-    const mixt__params *a = plain.trainer->core.params, *b = watched.trainer->core.params;
+    const mixt__params *a = plain.trainer->inner->params, *b = watched.trainer->inner->params;
     assert_memory_equal(a->master, b->master, (size_t)a->total * sizeof(float));
     assert_memory_equal(a->moment2, b->moment2, (size_t)a->total * sizeof(float));
     mixt__shadow_free(shadow);
@@ -121,7 +122,7 @@ static void reads_outputs(void **state)
     mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__shadow_options half = {.policy = &policy, .keep_logits = true, .batch = BATCH / 2};
     mixt__shadow *a = shadow_of(&f, MIXT_DTYPE_FP32, true), *b = shadow_of(&f, MIXT_DTYPE_BF16, true), *c;
-    assert_int_equal(mixt__shadow_new(&f.trainer->core, &half, &c), MIXT_OK);
+    assert_int_equal(mixt__shadow_new(f.trainer->inner, &half, &c), MIXT_OK);
     assert_true(isfinite(run(&f, a, 1)) && isfinite(run(&f, b, 1)) && isfinite(run(&f, c, 1)));
     assert_int_equal(mixt__shadow_logit_count(a), BATCH * CLASSES);
     assert_int_equal(mixt__shadow_logit_count(c), BATCH / 2 * CLASSES);
@@ -151,7 +152,7 @@ static void twins_change_nothing(void **state)
     start(&f, "fp32");
     for (int i = 0; i < 2; i++) {
         mixt__shadow_options options = {.policy = &policy, .no_fusion = true, .twins = i ? &twins : NULL};
-        assert_int_equal(mixt__shadow_new(&f.trainer->core, &options, &shadows[i]), MIXT_OK);
+        assert_int_equal(mixt__shadow_new(f.trainer->inner, &options, &shadows[i]), MIXT_OK);
         losses[i] = run(&f, shadows[i], 7);
     }
     assert_true(losses[0] == losses[1]);
@@ -183,7 +184,7 @@ static void snapshot_goes_back(void **state)
     float bits[3][FEATURES * 32];
     (void)state;
     start(&f, "fp16");
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     assert_int_equal(mixt_trainer_step_on(f.trainer, f.input, f.target, NULL), MIXT_OK);
     assert_int_equal(mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, false), MIXT_OK);
     assert_int_equal(mixt__snapshot_take(&snapshot, t), MIXT_OK);

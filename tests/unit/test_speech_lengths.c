@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "data/buckets.h"
 #include "train/lengths.h"
+#include "train/trainer_inside.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static fixture start(const shape *s, const char *precision)
         fail_msg("%s", mixt_error_text());
     f.trainer = mixt_trainer_new(model, .batch = BATCH, .precision = precision, .seed = 3);
     ok(mixt_trainer_compile(f.trainer, f.data));
-    ok(mixt__trainer_allocate(&f.trainer->core));
+    ok(mixt__trainer_allocate(f.trainer->inner));
     f.input = malloc(mixt_data_input_bytes(f.data, BATCH));
     f.fed = malloc(mixt_data_input_bytes(f.data, BATCH));
     f.target = malloc(mixt_data_target_bytes(f.data, BATCH));
@@ -91,7 +92,7 @@ static int64_t spoil(const mixt_data_info *info, char *input)
 /** Loss and gradients of a batch by the step of a bucket. */
 static float run_pass(const fixture *f, int bucket, float *grad)
 {
-    mixt__trainer *t = &f->trainer->core;
+    mixt__trainer *t = f->trainer->inner;
     mixt__executable *step = bucket < t->lengths.count - 1 ? t->lengths.steps.step[bucket] : t->train;
     mixt__batch_spec fed = mixt__spec_fed(&t->lengths.spec[bucket], step->graph);
     const float one = 1;
@@ -118,7 +119,7 @@ static void padding_changes_no_bit(void **state)
     (void)state;
     for (int p = 0; p < 3 * SHAPES; p++) {
         fixture f = start(&shapes[p / 3], precisions[p % 3]);
-        size_t total = (size_t)f.trainer->core.params->total;
+        size_t total = (size_t)f.trainer->inner->params->total;
         float *grad = malloc(total * 2 * sizeof *grad);
         int64_t spoiled = 0;
         for (int64_t n = 0; n < SAMPLES / BATCH; n++) {
@@ -144,7 +145,7 @@ static void a_bucket_has_the_loss_of_the_longest(void **state)
     (void)state;
     for (int s = 0; s < SHAPES; s++) {
         fixture f = start(&shapes[s], "fp32");
-        size_t total = (size_t)f.trainer->core.params->total;
+        size_t total = (size_t)f.trainer->inner->params->total;
         float *grad = malloc(total * 2 * sizeof *grad);
         int last = mixt__data_bucket_count(f.data) - 1, shorter = 0;
         for (int64_t n = 0; n < SAMPLES / BATCH; n++) {

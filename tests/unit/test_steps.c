@@ -3,6 +3,7 @@
  */
 #include "../support/temp_folder.h"
 #include "api/api.h"
+#include "train/trainer_inside.h"
 #include "mixt/mixt.h"
 
 #include <malloc.h>
@@ -105,7 +106,7 @@ static mixt_step step(fixture *f)
 /** Masters, moments, working copies and running statistics, one after the other. */
 static float *snapshot(const fixture *f, size_t *bytes)
 {
-    const mixt__params *p = f->trainer->core.params;
+    const mixt__params *p = f->trainer->inner->params;
     size_t fp32 = (size_t)p->total * 4, low = (size_t)p->low_total[MIXT_DTYPE_FP16] * 2, at = 0;
     size_t statistics = (size_t)p->state_total * 4;
     char *copy = calloc(1, 3 * fp32 + low + statistics + 64);
@@ -128,7 +129,7 @@ static float *snapshot(const fixture *f, size_t *bytes)
 
 static float *weights(const fixture *f, int64_t *count)
 {
-    const mixt__params *p = f->trainer->core.params;
+    const mixt__params *p = f->trainer->inner->params;
     float *copy = malloc((size_t)p->total * sizeof *copy);
     memcpy(copy, p->master, (size_t)p->total * sizeof *copy);
     *count = p->total;
@@ -146,7 +147,7 @@ static void overflow_changes_nothing(void **state)
         assert_false(step(&f).skipped);
     size_t before_bytes, after_bytes;
     float *before = snapshot(&f, &before_bytes);
-    double scale = f.trainer->core.control_copy.scale;
+    double scale = f.trainer->inner->control_copy.scale;
     mixt_step bad = step(&f);
     float *after = snapshot(&f, &after_bytes);
     assert_true(bad.skipped);
@@ -155,7 +156,7 @@ static void overflow_changes_nothing(void **state)
     assert_string_equal(bad.overflow_layer, "fc.weight"); // the backward pass starts there
     assert_int_equal(before_bytes, after_bytes);
     assert_memory_equal(before, after, before_bytes);
-    assert_true((double)f.trainer->core.control_copy.scale == scale / 2);
+    assert_true((double)f.trainer->inner->control_copy.scale == scale / 2);
     mixt_step good = step(&f);
     assert_false(good.skipped);
     assert_int_equal(good.applied, 4);

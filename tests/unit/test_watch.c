@@ -7,6 +7,7 @@
 
 #include "mixt/mixt.h"
 #include "api/api.h"
+#include "train/trainer_inside.h"
 #include "train/watch.h"
 
 #include <math.h>
@@ -53,7 +54,7 @@ static void step(fixture *f, mixt_step *result)
 
 static void same_state(const fixture *x, const fixture *y)
 {
-    const mixt__params *a = x->trainer->core.params, *b = y->trainer->core.params;
+    const mixt__params *a = x->trainer->inner->params, *b = y->trainer->inner->params;
     size_t bytes = (size_t)a->total * sizeof(float);
     assert_memory_equal(a->master, b->master, bytes);
     assert_memory_equal(a->moment1, b->moment1, bytes);
@@ -76,11 +77,11 @@ static void the_same_bits(void **state)
             step(&plain, NULL);
             step(&watched, NULL);
         }
-        assert_int_equal(mixt__trainer_watch(&watched.trainer->core, &everything), MIXT_OK);
+        assert_int_equal(mixt__trainer_watch(watched.trainer->inner, &everything), MIXT_OK);
         for (int k = 0; k < STEPS; k++) {
             mixt_step a, b;
             if (k % 2 == 0)
-                assert_int_equal(mixt__trainer_watch_next(&watched.trainer->core), MIXT_OK);
+                assert_int_equal(mixt__trainer_watch_next(watched.trainer->inner), MIXT_OK);
             step(&plain, &a);
             step(&watched, &b);
             assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm && a.scale == b.scale);
@@ -97,7 +98,7 @@ static void the_same_kernels(void **state)
     fixture f;
     (void)state;
     start(&f, "bf16", 1);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     assert_int_equal(mixt__trainer_watch(t, &everything), MIXT_OK);
     int64_t at = 0, watched = 0;
     for (int64_t i = 0; i < t->watched->graph->node_count; i++) {
@@ -127,7 +128,7 @@ static void statistics_are_true(void **state)
     int asked = 0;
     (void)state;
     start(&f, "fp32", 1);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     mixt__watch watch = {.wanted = only_gradients, .user = &asked, .targets = {MIXT_DTYPE_FP16}};
     assert_int_equal(mixt__trainer_watch(t, &watch), MIXT_OK);
     assert_int_equal(mixt__trainer_watched_count(t), t->params->segment_count);
@@ -166,7 +167,7 @@ static void memory_is_planned(void **state)
     start(&f, "bf16", 1);
     step(&f, NULL);
     assert_int_equal(mixt_trainer_memory(f.trainer, &before), MIXT_OK);
-    assert_int_equal(mixt__trainer_watch(&f.trainer->core, &everything), MIXT_OK);
+    assert_int_equal(mixt__trainer_watch(f.trainer->inner, &everything), MIXT_OK);
     assert_int_equal(mixt_trainer_memory(f.trainer, &after), MIXT_OK);
     assert_int_equal(before.total, before.allocated);
     assert_int_equal(after.total, after.allocated);
@@ -181,7 +182,7 @@ static void a_change_drops_it(void **state)
     mixt__watched_value v;
     (void)state;
     start(&f, "bf16", 1);
-    mixt__trainer *t = &f.trainer->core;
+    mixt__trainer *t = f.trainer->inner;
     assert_int_equal(mixt__trainer_watch_next(t), MIXT_ERROR_STATE);
     assert_int_equal(mixt__trainer_watch(t, &everything), MIXT_OK);
     step(&f, NULL);
