@@ -183,11 +183,22 @@ static int failed(void)
     return CLI_FAILED;
 }
 
-static int train(const cli_args *args, mixt_run *run)
+/** Without what stands on the screen already: alerts and diagnoses came before. */
+static int failed_after(const cli_watch *watch, mixt_status status)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%s", mixt_error_text());
+    cli_watch_trim(watch, text);
+    mixt_fail(status, "%s", text);
+    return failed();
+}
+
+static int train(const cli_args *args, mixt_run *run, const cli_watch *watch)
 {
     mixt_run_result result;
-    if (mixt_run_train(run, &result) != MIXT_OK)
-        return failed();
+    mixt_status status = mixt_run_train(run, &result);
+    if (status != MIXT_OK)
+        return failed_after(watch, status);
     if (mixt_run_describe(run).rank) // rank 0 speaks for all
         return result.interrupted ? CLI_SIGNAL + result.signal : CLI_OK;
     if (cli_flag(args, "json"))
@@ -224,7 +235,7 @@ static int resume(const cli_args *args, const char *folder, const mixt_run_optio
     mixt_run_options with = *options;
     with.settings = args->settings;
     with.allow = cli_text(args, "allow");
-    status = mixt_run_resume_with(folder, &with, &run) == MIXT_OK ? train(args, run) : failed();
+    status = mixt_run_resume_with(folder, &with, &run) == MIXT_OK ? train(args, run, options->user) : failed();
     mixt_run_close(run);
     return status;
 }
@@ -236,7 +247,7 @@ static int begin(const cli_args *args, const char *file, const mixt_run_options 
     int status = cli_config(args, file, &config);
     if (status != CLI_OK)
         return status;
-    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run) : failed();
+    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run, options->user) : failed();
     mixt_run_close(run);
     mixt_config_free(config);
     return status;

@@ -2,6 +2,7 @@
 #include "cli/watch.h"
 
 #include <math.h>
+#include <string.h>
 
 static void show_step(cli_watch *w, const mixt_run *run, const mixt_event *event)
 {
@@ -29,6 +30,33 @@ static void show_validation(cli_watch *w, const mixt_event *event)
                           loss, 100 * found->accuracy);
 }
 
+static void note_said(cli_watch *w, const char *text)
+{
+    snprintf(w->said[w->next], sizeof w->said[0], "%s", text);
+    w->next = (w->next + 1) % CLI_WATCH_SAID;
+}
+
+static bool is_separator(const char *at)
+{
+    return (at[0] == ':' || at[0] == ';') && at[1] == ' ';
+}
+
+void cli_watch_trim(const cli_watch *w, char *text)
+{
+    for (int i = 0; i < CLI_WATCH_SAID; i++) {
+        const char *said = w->said[(w->next + i) % CLI_WATCH_SAID];
+        char *at = *said ? strstr(text, said) : NULL;
+        if (!at)
+            continue;
+        char *after = at + strlen(said);
+        if (is_separator(after))
+            after += 2;
+        else if (!*after && at - text >= 2 && is_separator(at - 2))
+            at -= 2;
+        memmove(at, after, strlen(after) + 1);
+    }
+}
+
 /** What is only worth a row in the record is not worth a line here; where little is to be shown, only what is worst. */
 static void show_alert(cli_watch *w, const mixt_event *event)
 {
@@ -38,22 +66,30 @@ static void show_alert(cli_watch *w, const mixt_event *event)
         cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->alert->step, event->text);
     else
         fprintf(stderr, "mixt: %s\n", event->text);
+    note_said(w, event->text);
 }
 
-/** Always: the run does something else than it was told to. */
-static void show_decision(cli_watch *w, const mixt_event *event)
+/** Always: the run does something else than it was told to. That it stops is what it fails with. */
+static void show_decision(const cli_watch *w, cli_progress *progress, const mixt_event *event)
 {
+    char text[2048];
+    if (event->decision->action == MIXT_ACTION_STOP)
+        return;
+    snprintf(text, sizeof text, "%s", event->text);
+    cli_watch_trim(w, text);
     if (w->started)
-        cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->decision->step, event->text);
+        cli_progress_warn(progress, "step %lld: %s", (long long)event->decision->step, text);
     else
-        fprintf(stderr, "mixt: %s\n", event->text);
+        fprintf(stderr, "mixt: %s\n", text);
 }
 
 /** What was found about an alert; that nothing was is not worth a line. */
 static void show_diagnosis(cli_watch *w, const mixt_event *event)
 {
-    if (event->diagnosis->kind != MIXT_DIAGNOSIS_NOTHING && !w->quiet)
-        cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->step->step, event->text);
+    if (event->diagnosis->kind == MIXT_DIAGNOSIS_NOTHING || w->quiet)
+        return;
+    cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->step->step, event->text);
+    note_said(w, event->text);
 }
 
 /** Before training begins there is no progress line to stand above. */
@@ -87,7 +123,7 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
         show_alert(w, event);
         break;
     case MIXT_EVENT_DECISION:
-        show_decision(w, event);
+        show_decision(w, &w->progress, event);
         break;
     case MIXT_EVENT_DIAGNOSIS:
         show_diagnosis(w, event);

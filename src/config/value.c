@@ -205,7 +205,7 @@ mixt_status mixt__value_append(mixt__config_value *value, const mixt_config_reco
     return MIXT_OK;
 }
 
-/** "1,2", "[1, 2]" or "[]". */
+/** "1,2", "[1, 2]" or "[]"; of words also nothing at all: none of them. */
 static mixt_status parse_list(mixt__config_value *value, const mixt_config_record *record, const char *text,
                               bool quoted)
 {
@@ -213,7 +213,7 @@ static mixt_status parse_list(mixt__config_value *value, const mixt_config_recor
     bool brackets = length >= 2 && text[0] == '[' && text[length - 1] == ']';
     const char *at = text + brackets, *end = text + length - brackets;
     bool blank = strspn(at, " ") == (size_t)(end - at);
-    if (quoted || (blank && !brackets) || length > MIXT_CONFIG_TEXT_MAX)
+    if (quoted || (blank && !brackets && record->type != MIXT_CONFIG_WORDS) || length > MIXT_CONFIG_TEXT_MAX)
         return fail_type(record, text, quoted);
     while (!blank && at <= end) {
         const char *comma = memchr(at, ',', (size_t)(end - at));

@@ -26,7 +26,7 @@ grep -q diverged err || fail "FP16 alone: $(cat err)"
 "$mixt" train loud.yaml out=steered auto.steer=true 2>err >out || fail "steered: $(cat err)"
 awk -v a="$(loss_of full)" -v b="$(loss_of steered)" 'BEGIN { d = (b - a) / a; exit !(d < 0.005) }' ||
     fail "steered: loss $(loss_of steered), FP32 $(loss_of full)"
-grep -q 'back to step .* conv1 from fp16 to fp32: the loss is not finite; conv2d of conv1 made it' err || fail "said: $(cat err)"
+grep -q 'back to step .* conv1 from fp16 to fp32: conv2d of conv1 made it' err || fail "said: $(cat err)"
 row=$(grep '"kind":"decision"' steered/events.jsonl)
 for part in '"step":' '"time":' '"severity":"warning"' '"cause":"precision"' '"layer":"conv1"' '"from":"fp16"' '"to":"fp32"' \
     '"action":"precision"' '"evidence":{"text":"' '"back":'; do
@@ -61,6 +61,13 @@ grep -q '"cause":"hardware".*"action":"rollback"' flip/events.jsonl || fail "fli
 cmp -s flip/model.safetensors sound/model.safetensors || fail "flip: other bits than without"
 "$mixt" train loud.yaml out=fast $quiet faults=lr@90 -q 2>err && fail "a learning rate 100 times too high was endured"
 grep -q '"kind":"decision".*"cause":"data".*"action":"clip"' fast/events.jsonl && grep -q 'nothing more' err || fail "fast: $(cat err fast/events.jsonl)"
+
+# alert, diagnosis, decision and end say each sentence once
+"$mixt" train loud.yaml out=said $quiet faults=lr@90 2>err >out && fail "said: endured"
+looks=$(grep -c '"kind":"diagnosis"' said/events.jsonl)
+[ "$(grep -o 'optimizer: before' err | wc -l)" = "$looks" ] && [ "$looks" -ge 2 ] || fail "said: $looks diagnoses in $(cat err)"
+[ "$(grep -o 'step [0-9]*: [a-z ]*[0-9.e+]* is [0-9.e+]* times the usual' err | wc -l)" = "$(grep -c '"kind":"alert".*times the usual' said/events.jsonl)" ] ||
+    fail "said: alerts in $(cat err said/events.jsonl)"
 
 # killed and replayed
 bash "$slow/decisions.sh" "$mixt" 3 600 >out 2>&1 || fail "decisions: $(cat out)"

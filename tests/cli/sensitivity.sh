@@ -35,6 +35,10 @@ grep -q '<svg' map.svg && grep -q 'fc.2' map.svg && [ "$(grep -c '<polygon' map.
 cp out first
 sensitivity 0 tiny.yaml --json --trials 2
 cmp -s out first || fail "a second time other figures"
+sensitivity 0 tiny.yaml --json --trials 2 --confirm 0
+cp out none
+sensitivity 0 tiny.yaml --json --trials 2 --confirm -1 # as C says none
+cmp -s out none && ! cmp -s out first || fail "--confirm -1 is not none"
 
 # for people: nothing wider than the screen, no colours in a file
 sensitivity 0 tiny.yaml --formats bf16 --trials 1 -q
