@@ -36,15 +36,16 @@ static int bench(int64_t count)
     mixt__update u = {.segments = &segment, .segment_count = 1, .total = count, .stats = &stats, .control = &control};
     u.gradient_factor = 1;
     u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f};
-    u.master = mixt__alloc(bytes);
-    u.grad = mixt__alloc(bytes);
-    u.moment1 = mixt__alloc(bytes);
-    u.moment2 = mixt__alloc(bytes);
+    mixt__update_role *roles[] = {&u.weight, &u.gradient, &u.moments[0], &u.moments[1]};
+    for (int i = 0; i < 4; i++)
+        *roles[i] = (mixt__update_role){.data = mixt__alloc(bytes), .format = MIXT_DTYPE_FP32};
+    float *g = u.gradient.data;
     u.low[MIXT_DTYPE_BF16] = mixt__alloc(bytes / 2);
     u.workspace = mixt__alloc(mixt__update_workspace(&segment, 1));
-    int failed = !u.master || !u.grad || !u.moment1 || !u.moment2 || !u.low[MIXT_DTYPE_BF16] || !u.workspace;
+    int failed =
+        !u.weight.data || !g || !u.moments[0].data || !u.moments[1].data || !u.low[MIXT_DTYPE_BF16] || !u.workspace;
     for (int64_t i = 0; !failed && i < count; i++)
-        u.grad[i] = (float)(i % 2001 - 1000);
+        g[i] = (float)(i % 2001 - 1000);
     if (!failed) {
         double adamw = best_seconds(mixt__cpu_optimizer_step, &u), passes = best_seconds(mixt__cpu_gradient_stats, &u);
         printf("%6.1f M parameters, %d threads: adamw %8.2f ms %6.2f GB/s   statistics %7.2f ms %6.2f GB/s\n",
@@ -53,7 +54,7 @@ static int bench(int64_t count)
     } else {
         fprintf(stderr, "optimizer: no memory for %lld parameters\n", (long long)count);
     }
-    void *blocks[] = {u.master, u.grad, u.moment1, u.moment2, u.low[MIXT_DTYPE_BF16], u.workspace};
+    void *blocks[] = {u.weight.data, g, u.moments[0].data, u.moments[1].data, u.low[MIXT_DTYPE_BF16], u.workspace};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         mixt__free(blocks[i]);
     return failed;

@@ -3,7 +3,7 @@
  *
  *   gradient_stats: one pass over the gradients, statistics per segment
  *   step_control:   found-Inf, clip factor, loss scale, learning rate; the only writer of mixt__control
- *   optimizer_step: one pass that reads gradients and writes masters, moments and working copies; a skipped step
+ *   optimizer_step: one pass that reads gradients and writes weights, moments and working copies; a skipped step
  *                   changes nothing (a select, never a multiply by zero), and gets back the running statistics that
  *                   its forward passes have moved
  */
@@ -14,7 +14,7 @@
 
 /** One parameter's place in the flat arenas. Offsets are in elements and multiples of 16. */
 typedef struct mixt__segment {
-    int64_t offset, count; // in the FP32 arenas: master, gradient, moments
+    int64_t offset, count; // in the arenas of weights, gradients and moments
     mixt_dtype low;        // format of its working copy; NONE: it has none
     int64_t low_offset;    // in the arena of that format
     float weight_decay, lr_scale;
@@ -81,13 +81,21 @@ typedef struct mixt__optimizer {
                   // all, (g² + others·m̂²)/(1 + others) in place of g²; 0: g is the gradient of all
 } mixt__optimizer;
 
+/** One role of the parameters, cut as the segments say. Arithmetic is FP32 whatever the format. */
+typedef struct mixt__update_role {
+    void *data; // NULL: there is none
+    mixt_dtype format;
+    bool stochastic; // rounded so when it is written; else to the nearest, ties to even
+    uint64_t key;    // of the random numbers of that: of the run and the role
+} mixt__update_role;
+
 /** Everything the three passes need; pointers are device memory. */
 typedef struct mixt__update {
     const mixt__segment *segments; // host copy; a device keeps its own
-    int64_t segment_count, total;  // total: elements of the FP32 arenas, padding included (padding holds zeros)
-    float *master, *grad, *moment1, *moment2; // moments NULL when the optimizer has none
-    void *low[MIXT_DTYPE_COUNT];              // working copies by format
-    float *statistics, *kept; // running statistics: moved by forward passes; as the last applied update left them
+    int64_t segment_count, total;  // total: elements of the arenas, padding included (padding holds zeros)
+    mixt__update_role weight, gradient, moments[2];
+    void *low[MIXT_DTYPE_COUNT]; // working copies by format
+    float *statistics, *kept;    // running statistics: moved by forward passes; as the last applied update left them
     int64_t statistics_count;
     mixt__segment_stats *stats; // segment_count entries
     mixt__control *control;

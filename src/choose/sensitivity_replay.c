@@ -51,15 +51,14 @@ static mixt_status read_batches(mixt__replay *r, const mixt_data *data)
 static mixt_status read_moments(mixt__replay *r)
 {
     const mixt__params *params = mixt__trainer_params(r->trainer);
-    const float *moments[2] = {params->moment1, params->moment2};
-    size_t bytes = (size_t)params->total * sizeof(float);
     for (int m = 0; m < 2; m++) {
-        if (!moments[m])
+        const mixt__param_role *role = &params->roles[MIXT_PARAM_MOMENT1 + m];
+        if (!role->data)
             continue;
-        r->moments[m] = mixt__alloc_uninit(bytes);
+        r->moments[m] = mixt__alloc_uninit((size_t)role->here * sizeof *r->moments[m]);
         if (!r->moments[m])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the optimizer's moments");
-        MIXT_TRY(mixt__trainer_backend(r->trainer)->download(r->moments[m], moments[m], bytes));
+        MIXT_TRY(mixt__params_read_role(params, MIXT_PARAM_MOMENT1 + m, r->moments[m]));
     }
     return MIXT_OK;
 }

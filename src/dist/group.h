@@ -109,7 +109,8 @@ mixt_status mixt__group_reduce(mixt__group *group, float *data, const int64_t *c
  *  @param size bytes of an element */
 mixt_status mixt__group_gather_parts(mixt__group *group, void *data, const int64_t *cuts, size_t size);
 /** Everyone's part to rank 0. @param all of rank 0; else NULL */
-mixt_status mixt__group_collect_parts(mixt__group *group, const float *mine, float *all, const int64_t *cuts);
+mixt_status mixt__group_collect_parts(mixt__group *group, const void *mine, void *all, const int64_t *cuts,
+                                      size_t size);
 
 /** The same sum in one process, for parts that come one after the other: bit for bit what as many ranks get.
  *  @param index of the part, from 0; `sum` needs no value before the first

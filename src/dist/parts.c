@@ -50,11 +50,11 @@ mixt_status mixt__group_gather_parts(mixt__group *g, void *data, const int64_t *
     return MIXT_OK;
 }
 
-mixt_status mixt__group_collect_parts(mixt__group *g, const float *mine, float *all, const int64_t *cuts)
+mixt_status mixt__group_collect_parts(mixt__group *g, const void *mine, void *all, const int64_t *cuts, size_t size)
 {
-    int64_t pieces = count_pieces(g, cuts, sizeof *mine);
+    int64_t pieces = count_pieces(g, cuts, size);
     for (int64_t piece = 0; piece < pieces; piece++) {
-        mixt__range own = piece_of(cuts, sizeof *mine, g->rank, piece);
+        mixt__range own = piece_of(cuts, size, g->rank, piece);
         const char *from = (const char *)mine + piece * PIECE;
         int outs = 0, ins = 0;
         if (g->rank)
@@ -62,7 +62,7 @@ mixt_status mixt__group_collect_parts(mixt__group *g, const float *mine, float *
         else
             memcpy((char *)all + own.begin, from, (size_t)(own.end - own.begin));
         for (int peer = 1; peer < g->size && !g->rank; peer++)
-            g->in[ins++] = message(peer, (char *)all, piece_of(cuts, sizeof *mine, peer, piece));
+            g->in[ins++] = message(peer, (char *)all, piece_of(cuts, size, peer, piece));
         MIXT_TRY(mixt__group_exchange(g, outs, ins, 1));
     }
     return MIXT_OK;

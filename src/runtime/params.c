@@ -26,21 +26,24 @@ int64_t mixt__params_copy_room(int64_t count, mixt_dtype format)
 /** Copies of all parameters, frozen ones too; the optimizer finds those it writes in its segments. */
 static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
 {
-    memset(p->low_total, 0, sizeof p->low_total);
+    mixt__param_role *of = p->roles + MIXT_PARAM_COPY; // by format
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+        of[d].elements = 0;
     for (int64_t i = 0; i < p->count; i++) {
         mixt__param_copy *copy = &p->copies[i];
         *copy = (mixt__param_copy){.dtype = MIXT_DTYPE_NONE};
         for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
             if (graph->params[i].low[d]) {
-                *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = p->low_total[d]};
+                *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = of[d].elements};
                 if (p->segment_of[i] < 0 || !p->shard.masters) // else they are gathered in that format
-                    p->low_total[d] += mixt__params_copy_room(p->table[i].count, (mixt_dtype)d);
+                    of[d].elements += mixt__params_copy_room(p->table[i].count, (mixt_dtype)d);
             }
         if (p->segment_of[i] < 0)
             continue;
         p->segments[p->segment_of[i]].low = copy->dtype;
         p->segments[p->segment_of[i]].low_offset = copy->offset;
     }
+    mixt__params_lay_out_roles(p);
 }
 
 /** Places the running statistics, or the frozen parameters, in the arena of state. */
@@ -57,7 +60,7 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
 {
     for (int64_t i = 0; i < p->count; i++) {
         p->segment_of[i] = -1;
-        p->state_offset[i] = -1;
+        p->state_offset[i] = p->offset[i] = -1;
     }
     lay_out_state(p, false);
     p->statistics = p->state_total;
@@ -67,6 +70,7 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
         if (p->state_offset[i] >= 0)
             continue;
         p->segment_of[i] = (int32_t)p->segment_count;
+        p->offset[i] = p->total;
         p->segments[p->segment_count++] =
             (mixt__segment){.offset = p->total, .count = param->count, .lr_scale = 1.0f, .param = (int32_t)i};
         p->total += padded(param->count);
@@ -98,9 +102,10 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     p->table = mixt__alloc(n * sizeof *p->table);
     p->segments = mixt__alloc(n * sizeof *p->segments);
     p->segment_of = mixt__alloc(n * sizeof *p->segment_of);
+    p->offset = mixt__alloc(n * sizeof *p->offset);
     p->state_offset = mixt__alloc(n * sizeof *p->state_offset);
     p->copies = mixt__alloc(n * sizeof *p->copies);
-    bool complete = p->table && p->segments && p->segment_of && p->state_offset && p->copies;
+    bool complete = p->table && p->segments && p->segment_of && p->offset && p->state_offset && p->copies;
     for (int64_t i = 0; complete && i < graph->param_count; i++) {
         p->table[i] = graph->params[i];
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
@@ -120,21 +125,12 @@ void mixt__params_place_copies(mixt__params *p, const mixt__graph *graph)
     lay_out_copies(p, graph);
 }
 
-static void give_back(mixt__params *p, float **const arenas[], int count)
-{
-    for (int i = 0; i < count; i++) {
-        p->backend->free(*arenas[i]);
-        *arenas[i] = NULL;
-    }
-}
-
 mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *shard)
 {
     size_t slices = (size_t)shard->slice_count * sizeof *shard->slices;
     size_t places = (size_t)p->segment_count * sizeof *shard->window_at;
     mixt__params_shard *own = &p->shard;
-    float **const arenas[] = {&p->grad, &p->own_grad};
-    give_back(p, arenas, 2);
+    mixt__params_drop_roles(p, MIXT_LIFE_GRADIENTS);
     mixt__free(own->slices);
     mixt__free(own->window_at);
     *own = *shard;
@@ -145,142 +141,76 @@ mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *sh
     memcpy(own->slices, shard->slices, slices);
     if (own->window_at)
         memcpy(own->window_at, shard->window_at, places);
+    mixt__params_lay_out_roles(p);
     return MIXT_OK;
-}
-
-static size_t master_bytes(const mixt__params *p)
-{
-    return (size_t)(p->shard.masters ? p->shard.room : p->total) * sizeof(float);
-}
-
-/** Of one arena of moments. */
-static size_t moment_bytes(const mixt__params *p)
-{
-    return (size_t)(p->shard.moments ? p->shard.room : p->total) * sizeof(float);
-}
-
-static size_t gradient_bytes(const mixt__params *p)
-{
-    return (size_t)(p->shard.gradients ? p->shard.window : p->total) * sizeof(float);
-}
-
-static size_t own_gradient_bytes(const mixt__params *p)
-{
-    return p->shard.gradients ? (size_t)p->shard.room * sizeof(float) : 0;
-}
-
-mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
-{
-    mixt__params_bytes bytes = {
-        .masters = master_bytes(p), .copies = p->shard.gathered, .state = (size_t)p->state_total * sizeof(float)};
-    bytes.state += p->shared ? 0 : p->given_bytes;
-    if (p->moments >= 0) {
-        bytes.state += (size_t)p->statistics * sizeof(float);
-        bytes.gradients = gradient_bytes(p) + own_gradient_bytes(p);
-        bytes.moments = moment_bytes(p) * (size_t)p->moments;
-    }
-    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
-        bytes.copies += (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d);
-    return bytes;
-}
-
-static mixt_status take(const mixt__params *p, size_t bytes, const char *what, void *slot)
-{
-    void *block = p->backend->alloc(bytes);
-    memcpy(slot, &block, sizeof block);
-    if (!block)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of %s on %s", bytes, what, p->backend->name);
-    return p->backend->zero(block, bytes);
-}
-
-static mixt_status take_copies(mixt__params *p)
-{
-    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
-        if (p->low_total[d])
-            MIXT_TRY(take(p, (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d), "working copies", &p->low[d]));
-    return p->shard.gathered ? take(p, p->shard.gathered, "gathered parameters", &p->gathered) : MIXT_OK;
 }
 
 mixt_status mixt__params_allocate(mixt__params *p)
 {
-    MIXT_TRY(take(p, master_bytes(p), "parameters", &p->master));
-    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
-    if (p->given_bytes)
-        MIXT_TRY(take(p, p->given_bytes, "a teacher's parameters", &p->given_block));
-    return take_copies(p);
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
+    if (p->given_bytes) {
+        p->given_block = p->backend->alloc(p->given_bytes);
+        if (!p->given_block)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of a teacher's parameters on %s",
+                              p->given_bytes, p->backend->name);
+        MIXT_TRY(p->backend->zero(p->given_block, p->given_bytes));
+    }
+    p->taken = true;
+    return mixt__params_take_roles(p, MIXT_LIFE_COPIES);
 }
 
 mixt_status mixt__params_allocate_gradients(mixt__params *p)
 {
-    if (p->grad)
-        return MIXT_OK;
-    MIXT_TRY(take(p, gradient_bytes(p), "gradients", &p->grad));
-    return p->shard.gradients ? take(p, own_gradient_bytes(p), "gradients", &p->own_grad) : MIXT_OK;
+    return mixt__params_take_roles(p, MIXT_LIFE_GRADIENTS);
 }
 
 mixt_status mixt__params_allocate_training(mixt__params *p)
 {
-    if (p->moments >= 0) {
-        MIXT_TRY(take(p, (size_t)p->statistics * sizeof(float), "running statistics", &p->kept));
-        MIXT_TRY(mixt__params_allocate_gradients(p));
-    }
-    if (p->moments >= 1)
-        MIXT_TRY(take(p, moment_bytes(p), "first moments", &p->moment1));
-    if (p->moments >= 2)
-        MIXT_TRY(take(p, moment_bytes(p), "second moments", &p->moment2));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_GRADIENTS));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_TRAINING));
     return mixt__params_keep_statistics(p);
-}
-
-static void free_copies(mixt__params *p)
-{
-    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
-        p->backend->free(p->low[d]);
-        p->low[d] = NULL;
-    }
-    p->backend->free(p->gathered);
-    p->gathered = NULL;
 }
 
 mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
 {
+    mixt__param_role *weight = &p->roles[MIXT_PARAM_WEIGHT];
     if (p->total != owner->total || p->state_total != owner->state_total ||
         (p->given_count && p->given_bytes != owner->given_bytes))
         return mixt__fail(MIXT_ERROR_STATE, "parameters of another layout: %lld and %lld numbers, not %lld and %lld",
                           (long long)p->total, (long long)p->state_total, (long long)owner->total,
                           (long long)owner->state_total);
-    p->shared = true;
-    p->master = owner->master;
+    p->shared = p->taken = weight->borrowed = true;
+    weight->data = owner->roles[MIXT_PARAM_WEIGHT].data;
     p->given_block = owner->given_block;
-    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
-    MIXT_TRY(take(p, (size_t)p->total * sizeof(float), "gradients", &p->grad));
-    MIXT_TRY(take_copies(p));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_GRADIENTS));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_COPIES));
     MIXT_TRY(mixt__params_follow(p, owner));
     return mixt__params_refresh_copies(p);
 }
 
 mixt_status mixt__params_follow(mixt__params *p, const mixt__params *owner)
 {
-    return p->backend->copy(p->state, owner->state, (size_t)p->state_total * sizeof(float));
+    const mixt__param_role *state = &p->roles[MIXT_PARAM_STATE];
+    return p->backend->copy(state->data, owner->roles[MIXT_PARAM_STATE].data, state->bytes);
 }
 
 void mixt__params_release_training(mixt__params *p)
 {
-    float **const arenas[] = {&p->grad, &p->own_grad, &p->moment1, &p->moment2, &p->kept};
-    give_back(p, arenas, 5);
+    mixt__params_drop_roles(p, MIXT_LIFE_TRAINING);
+    mixt__params_drop_roles(p, MIXT_LIFE_GRADIENTS);
 }
 
 void mixt__params_release(mixt__params *p)
 {
-    float **const arenas[] = {&p->master, &p->state};
-    if (p->shared) {
-        p->master = NULL;
+    if (p->shared)
         p->given_block = NULL;
-    }
     mixt__params_release_training(p);
-    give_back(p, arenas, 2);
+    mixt__params_drop_roles(p, MIXT_LIFE_WEIGHTS);
+    mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
     p->backend->free(p->given_block);
     p->given_block = NULL;
-    free_copies(p);
+    p->taken = false;
 }
 
 void mixt__params_free(mixt__params *p)
@@ -292,6 +222,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->table);
     mixt__free(p->segments);
     mixt__free(p->segment_of);
+    mixt__free(p->offset);
     mixt__free(p->state_offset);
     mixt__free(p->copies);
     mixt__free(p->given);
@@ -378,12 +309,12 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
         const mixt__param_copy *copy = &p->copies[i];
         if (copy->dtype == MIXT_DTYPE_NONE || (p->shard.masters && p->segment_of[i] >= 0))
             continue;
-        size_t size = mixt_dtype_size(copy->dtype);
+        const mixt__param_role *role = &p->roles[MIXT_PARAM_COPY + (int)copy->dtype];
         status = mixt__params_get(p, i, values);
         mixt__narrow(copy->dtype)(low, values, p->table[i].count);
         if (status == MIXT_OK)
-            status = p->backend->upload((char *)p->low[copy->dtype] + (size_t)copy->offset * size, low,
-                                        (size_t)p->table[i].count * size);
+            status =
+                p->backend->upload(mixt__role_at(role, copy->offset), low, mixt__role_size(role, p->table[i].count));
     }
     mixt__free(values);
     mixt__free(low);
@@ -400,9 +331,9 @@ int32_t mixt__params_find(const mixt__params *p, const char *name)
 
 static float *address(const mixt__params *p, int32_t index)
 {
-    float *masters = p->whole ? p->whole : p->master;
-    return p->segment_of[index] >= 0 ? masters + p->segments[p->segment_of[index]].offset
-                                     : p->state + p->state_offset[index];
+    if (p->segment_of[index] < 0)
+        return mixt__role_at(&p->roles[MIXT_PARAM_STATE], p->state_offset[index]);
+    return p->whole ? p->whole + p->offset[index] : mixt__role_at(&p->roles[MIXT_PARAM_WEIGHT], p->offset[index]);
 }
 
 /** Whether only this rank's slices of a parameter are here. */
@@ -411,16 +342,17 @@ static bool is_cut(const mixt__params *p, int32_t index)
     return p->shard.masters && !p->whole && p->segment_of[index] >= 0;
 }
 
-mixt_status mixt__params_set_slices(const mixt__params *p, float *arena, int64_t offset, int64_t count,
-                                    const float *values)
+mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_role *role, int64_t offset, int64_t count,
+                                    const void *values)
 {
     for (int64_t i = 0; i < p->shard.slice_count; i++) {
         const mixt__param_slice *slice = &p->shard.slices[i];
         int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
         end = end < offset + count ? end : offset + count;
         if (begin < end)
-            MIXT_TRY(p->backend->upload(arena + slice->at + (begin - slice->begin), values + (begin - offset),
-                                        (size_t)(end - begin) * sizeof *values));
+            MIXT_TRY(p->backend->upload(mixt__role_at(role, slice->at + (begin - slice->begin)),
+                                        (const char *)values + mixt__role_size(role, begin - offset),
+                                        mixt__role_size(role, end - begin)));
     }
     return MIXT_OK;
 }
@@ -435,31 +367,40 @@ mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values
 mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
 {
     size_t bytes = (size_t)p->table[index].count * sizeof *values;
+    const mixt__param_role *kept = &p->roles[MIXT_PARAM_KEPT];
     if (is_cut(p, index))
-        return mixt__params_set_slices(p, p->master, p->segments[p->segment_of[index]].offset, p->table[index].count,
+        return mixt__params_set_slices(p, &p->roles[MIXT_PARAM_WEIGHT], p->offset[index], p->table[index].count,
                                        values);
-    if (p->kept && !p->table[index].trainable)
-        MIXT_TRY(p->backend->upload(p->kept + p->state_offset[index], values, bytes));
+    if (kept->data && !p->table[index].trainable)
+        MIXT_TRY(p->backend->upload(mixt__role_at(kept, p->state_offset[index]), values, bytes));
     return p->backend->upload(address(p, index), values, bytes);
+}
+
+/** Between the running statistics and what is kept of them. */
+static mixt_status copy_statistics(const mixt__params *p, int to, int from)
+{
+    const mixt__param_role *kept = &p->roles[MIXT_PARAM_KEPT];
+    return kept->data ? p->backend->copy(p->roles[to].data, p->roles[from].data, kept->bytes) : MIXT_OK;
 }
 
 mixt_status mixt__params_keep_statistics(mixt__params *p)
 {
-    return p->kept ? p->backend->copy(p->kept, p->state, (size_t)p->statistics * sizeof(float)) : MIXT_OK;
+    return copy_statistics(p, MIXT_PARAM_KEPT, MIXT_PARAM_STATE);
 }
 
 mixt_status mixt__params_restore_statistics(mixt__params *p)
 {
-    return p->kept ? p->backend->copy(p->state, p->kept, (size_t)p->statistics * sizeof(float)) : MIXT_OK;
+    return copy_statistics(p, MIXT_PARAM_STATE, MIXT_PARAM_KEPT);
 }
 
 mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)
 {
-    if (!p->grad || p->segment_of[index] < 0 || p->shard.gradients)
+    const mixt__param_role *grad = &p->roles[MIXT_PARAM_GRADIENT];
+    if (!grad->data || p->segment_of[index] < 0 || p->shard.gradients)
         return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
                           p->shard.gradients ? " here: ranks share them out" : "");
-    const mixt__segment *segment = &p->segments[p->segment_of[index]];
-    return p->backend->download(values, p->grad + segment->offset, (size_t)segment->count * sizeof *values);
+    return p->backend->download(values, mixt__role_at(grad, p->offset[index]),
+                                mixt__role_size(grad, p->table[index].count));
 }
 
 void *mixt__params_address(const mixt__params *p, const mixt__value *value, int64_t node)
@@ -468,13 +409,14 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value, int6
         return mixt__params_given_address(p, value->param, value->dtype);
     if (value->role == MIXT_ROLE_GRAD) {
         int32_t segment = p->segment_of[value->param];
-        return p->grad + (p->shard.gradients ? p->shard.window_at[segment] : p->segments[segment].offset);
+        return mixt__role_at(&p->roles[MIXT_PARAM_GRADIENT],
+                             p->shard.gradients ? p->shard.window_at[segment] : p->segments[segment].offset);
     }
     if (p->shard.masters && p->segment_of[value->param] >= 0)
         return p->shard.place(p->shard.user, value, node);
     if (value->dtype == MIXT_DTYPE_FP32)
         return address(p, value->param);
-    return (char *)p->low[value->dtype] + (size_t)p->copies[value->param].offset * mixt_dtype_size(value->dtype);
+    return mixt__role_at(&p->roles[MIXT_PARAM_COPY + (int)value->dtype], p->copies[value->param].offset);
 }
 
 mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
@@ -498,8 +440,8 @@ mixt_status mixt__params_retype(mixt__params *p, const mixt__graph *graph)
     MIXT_TRY(mixt__params_match(p, graph));
     if (p->given_count)
         MIXT_TRY(mixt__params_lay_out_given(p, graph));
-    free_copies(p);
+    mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
     lay_out_copies(p, graph);
-    MIXT_TRY(take_copies(p));
+    MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_COPIES));
     return mixt__params_refresh_copies(p);
 }

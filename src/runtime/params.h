@@ -1,4 +1,4 @@
-/* All parameters of a model in flat arenas, one per role, cut alike: FP32 masters, gradients, moments, and the
+/* All parameters of a model in flat arenas, one per role (roles.h), cut alike: weights, gradients, moments, and the
  * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
  * stand in an arena of their own, the statistics first. A forward pass moves those before anyone knows whether its step
  * counts: in training they are also kept as they were after the last update that was applied. A teacher's parameters
@@ -7,7 +7,7 @@
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H
 
-#include "backend/backend.h"
+#include "runtime/roles.h"
 
 /** The low-precision working copy of a parameter. */
 typedef struct mixt__param_copy {
@@ -51,20 +51,18 @@ typedef struct mixt__params {
     char *given_block;       // the owner's where the masters are another's
     mixt__segment *segments; // one per parameter that is trained, in table order
     int64_t segment_count;
-    int32_t *segment_of;                                     // by parameter; -1: a running statistic, or frozen
-    int64_t *state_offset;                                   // by parameter; -1: it has a segment
-    mixt__param_copy *copies;                                // by parameter
-    int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
-    int64_t statistics;                                      // elements: the first of state
-    int moments;                                             // per parameter
-    bool shared;                                             // the masters are another's: see mixt__params_share
-    float *master, *grad, *moment1, *moment2, *state;
-    char *gathered;           // (shard.gathered bytes) where masters are shared out
-    float *whole;             // borrowed: all masters, where someone has collected them; else NULL
-    float *own_grad;          // (shard.room) where gradients are shared out
+    int32_t *segment_of;        // by parameter; -1: a running statistic, or frozen
+    int64_t *offset;            // by parameter: its segment's; -1: it has none
+    int64_t *state_offset;      // by parameter; -1: it has a segment
+    mixt__param_copy *copies;   // by parameter
+    int64_t total, state_total; // elements
+    int64_t statistics;         // elements: the first of state
+    int moments;                // per parameter; -1: there is no training
+    bool shared;                // the weights are another's: see mixt__params_share
+    bool taken;                 // weights have memory
+    mixt__param_role roles[MIXT_PARAM_ROLES];
+    float *whole;             // borrowed: all weights, where someone has collected them; else NULL
     mixt__params_shard shard; // see mixt__params_share_out
-    float *kept;              // statistics as they were after the last update
-    void *low[MIXT_DTYPE_COUNT];
 } mixt__params;
 
 /** Lays out the arenas for a compiled graph; takes no device memory yet.
@@ -96,11 +94,38 @@ void mixt__params_release(mixt__params *params);
 void mixt__params_release_training(mixt__params *params);
 void mixt__params_free(mixt__params *params);
 
-/** Bytes of each role, as they will be or are allocated. */
+/** Adds a role that trained parameters have beside those that every table has, before memory is taken: `name`,
+ *  `prefix`, `format`, … as the caller says, places and bytes as the table finds them. @return its place in the table,
+ *  -1: it is full */
+int mixt__params_add_role(mixt__params *params, const mixt__param_role *role);
+/** Finds places and bytes of all roles anew: after sizes, or what ranks have of them, changed. */
+void mixt__params_lay_out_roles(mixt__params *params);
+/** Roles of a life take their memory where they have none, all zeros. */
+mixt_status mixt__params_take_roles(mixt__params *params, mixt__role_life life);
+void mixt__params_drop_roles(mixt__params *params, mixt__role_life life);
+/** Where weights come together that are sharded; NULL: nowhere. */
+char *mixt__params_gathered(const mixt__params *params);
+/** Trained weights and their gradients, which are FP32. */
+float *mixt__params_weights(const mixt__params *params);
+float *mixt__params_gradients(const mixt__params *params);
+/** Sums of this rank's slices of gradients, where those are sharded. */
+float *mixt__params_own_gradients(const mixt__params *params);
+/** Running statistics, then frozen parameters. */
+float *mixt__params_state(const mixt__params *params);
+/** What an update reads and writes, of all parameters. */
+void mixt__params_fill_update(const mixt__params *params, mixt__update *update);
+/** Where a parameter lies in a role; -1: it is not there. */
+int64_t mixt__params_offset(const mixt__params *params, int role, int64_t param);
+/** The whole of a role that lies here, as FP32, on the host. @param values (here) */
+mixt_status mixt__params_read_role(const mixt__params *params, int role, float *values);
+
+/** Bytes of each row of a memory table, as they will be or are allocated; of state a teacher's too. */
 typedef struct mixt__params_bytes {
-    size_t masters, copies, gradients, moments, state; // state: a teacher's too
+    size_t masters, copies, gradients, moments, state;
 } mixt__params_bytes;
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *params);
+/** Bytes that the weights take, with all that computing an output needs. */
+size_t mixt__params_weight_bytes(const mixt__params *params);
 
 /** Draws the initial values: a pure function of seed and parameter name. */
 mixt_status mixt__params_initialise(mixt__params *params, uint64_t seed);
@@ -111,9 +136,9 @@ mixt_status mixt__params_refresh_copies(mixt__params *params);
 int32_t mixt__params_find(const mixt__params *params, const char *name);
 mixt_status mixt__params_get(const mixt__params *params, int32_t index, float *values);
 mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *values);
-/** Of elements [offset, offset + count) of an arena that is shared out, this rank's. */
-mixt_status mixt__params_set_slices(const mixt__params *params, float *arena, int64_t offset, int64_t count,
-                                    const float *values);
+/** Of elements [offset, offset + count) of a role that is sharded, this rank's. @param values in the role's format */
+mixt_status mixt__params_set_slices(const mixt__params *params, const mixt__param_role *role, int64_t offset,
+                                    int64_t count, const void *values);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
 
 /** Lays out the parameters of a graph's teacher, which stand behind the others in the table. */

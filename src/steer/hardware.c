@@ -48,7 +48,7 @@ static mixt_status compare_state(const mixt__inquiry *q, bool *same)
         float *now = mixt__alloc_uninit(bytes);
         mixt_status status = now ? mixt__params_get(p, at->param, now)
                                  : mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare %s", name_of(q, s));
-        *same = status != MIXT_OK || !memcmp(now, state->blocks[0] + at->offset, bytes);
+        *same = status != MIXT_OK || !memcmp(now, mixt__snapshot_weights(state) + at->offset, bytes);
         mixt__free(now);
         MIXT_TRY(status);
     }
@@ -150,7 +150,7 @@ typedef struct suspect {
 static mixt_status find_own_weight(const mixt__inquiry *q, suspect *found)
 {
     const mixt__params *p = mixt__trainer_params(q->trainer);
-    const float *bad = q->ring->states[MIXT_SNAPSHOTS].blocks[0]; // the masters as they were
+    const float *bad = mixt__snapshot_weights(&q->ring->states[MIXT_SNAPSHOTS]);
     *found = (suspect){.segment = -1};
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *at = &p->segments[s];

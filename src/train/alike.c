@@ -7,7 +7,7 @@
 mixt_status mixt__alike_hash(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    const float *weights = t->params->master;
+    const float *weights = mixt__params_weights(t->params);
     size_t bytes = (size_t)t->params->total * sizeof *weights;
     if (!r->check || t->attempts % r->check || t->params->shard.masters) // of which nobody else has the same
         return MIXT_OK;

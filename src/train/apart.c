@@ -84,7 +84,8 @@ static mixt_status clear_unwritten(const mixt__trainer *t, int64_t group)
     const mixt__params *p = t->params;
     for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
         if (!t->ranks.window.written[s])
-            MIXT_TRY(t->backend->zero(p->grad + p->shard.window_at[s], (size_t)p->segments[s].count * sizeof *p->grad));
+            MIXT_TRY(t->backend->zero(mixt__params_gradients(p) + p->shard.window_at[s],
+                                      (size_t)p->segments[s].count * sizeof(float)));
     return MIXT_OK;
 }
 
@@ -138,7 +139,7 @@ static void node_passed(void *user, int64_t node)
 mixt_status mixt__apart_fetch_masters(mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return t->backend->download(t->ranks.masters, p->master, (size_t)p->shard.room * sizeof *p->master);
+    return t->backend->download(t->ranks.masters, mixt__params_weights(p), p->roles[MIXT_PARAM_WEIGHT].bytes);
 }
 
 /** Weights will be fetched. @param sums of gradients between; NULL: none */
@@ -213,8 +214,8 @@ mixt_status mixt__apart_round_copies(const mixt__trainer *t)
 {
     mixt__update u = t->update;
     u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
-    u.grad = u.master;
-    u.moment1 = u.moment2 = NULL;
+    u.gradient = u.weight;
+    u.moments[0] = u.moments[1] = (mixt__update_role){0};
     u.statistics_count = 0;
     u.control = t->ranks.still;
     return t->backend->optimizer_step(&u);
@@ -228,7 +229,7 @@ static mixt_status exchange_masters(mixt__trainer *t)
     for (int64_t g = 0; g < r->owners.groups; g++) {
         const mixt__param_slice *slice = &p->shard.slices[g];
         if (slice->count)
-            MIXT_TRY(t->backend->copy(r->staged + slice->begin, p->master + slice->begin,
+            MIXT_TRY(t->backend->copy(r->staged + slice->begin, mixt__params_weights(p) + slice->begin,
                                       (size_t)slice->count * sizeof *r->staged));
     }
     MIXT_TRY(t->backend->synchronize());
@@ -236,7 +237,7 @@ static mixt_status exchange_masters(mixt__trainer *t)
         mixt__owners_cuts(&r->owners, p, g, r->cuts);
         MIXT_TRY(mixt__group_gather_parts(r->group, r->staged + r->owners.begins[g], r->cuts, sizeof *r->staged));
     }
-    return t->backend->copy(p->master, r->staged, (size_t)p->total * sizeof *r->staged);
+    return t->backend->copy(mixt__params_weights(p), r->staged, (size_t)p->total * sizeof *r->staged);
 }
 
 /* Masters of a skipped update, which changes none, travel too: the host does not know yet. */

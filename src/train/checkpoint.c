@@ -80,20 +80,21 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 {
     const mixt__params *p = t->params;
-    *list = (size_t)(p->count * MIXT_ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
+    *list = (size_t)(p->count * mixt__arenas_saved(p) + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
     *names = 1 + mixt__feedback_name_bytes(t);
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         for (int64_t i = 0; i < p->count; i++)
-            if (mixt__arena_offset(p, i, which) >= 0)
-                *names += strlen(mixt__arena_prefixes[which]) + strlen(p->table[i].name) + 1;
+            if (mixt__role_saved(&p->roles[which]) && mixt__params_offset(p, which, i) >= 0)
+                *names += strlen(p->roles[which].prefix) + strlen(p->table[i].name) + 1;
 }
 
 static size_t copies_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     size_t bytes = 0;
-    for (int which = 0; which < MIXT_ARENAS; which++)
-        bytes +=
-            mixt__arena_exists(t->params, which) ? (size_t)mixt__arena_copied_most(t, which, kind) * sizeof(float) : 0;
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
+        bytes += mixt__role_saved(&t->params->roles[which])
+                     ? mixt__role_size(&t->params->roles[which], mixt__arena_copied_most(t, which, kind))
+                     : 0;
     return bytes;
 }
 
@@ -101,20 +102,20 @@ static void list_tensors(mixt__snapshot *s, size_t names)
 {
     const mixt__params *p = s->trainer->params;
     size_t used = 0;
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         for (int64_t i = 0; i < p->count; i++) {
-            const mixt__param *param = &p->table[i];
-            int64_t offset = mixt__arena_offset(p, i, which);
+            const mixt__param_role *role = &p->roles[which];
+            int64_t offset = mixt__role_saved(role) ? mixt__params_offset(p, which, i) : -1;
             if (offset < 0)
                 continue;
-            const float *base = s->blocks[which] ? s->blocks[which] : mixt__arena_of(p, which);
+            const char *base = s->blocks[which] ? s->blocks[which] : role->data;
             mixt__file_tensor *t = &s->tensors[s->count++];
-            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank};
-            t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : base + offset;
+            mixt__shape shape = mixt__role_shape(role, &p->table[i].shape);
+            *t = (mixt__file_tensor){.dtype = role->format, .rank = shape.rank};
+            memcpy(t->dims, shape.dims, (size_t)shape.rank * sizeof t->dims[0]);
+            t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : base + mixt__role_size(role, offset);
             t->name = s->names + used;
-            used +=
-                (size_t)snprintf(s->names + used, names - used, "%s%s", mixt__arena_prefixes[which], param->name) + 1;
-            memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
+            used += (size_t)snprintf(s->names + used, names - used, "%s%s", role->prefix, p->table[i].name) + 1;
         }
     mixt__feedback_list(s, s->names + used);
 }
@@ -189,10 +190,11 @@ static mixt_status take_blocks(mixt__snapshot *s)
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
-    for (int which = 0; which < MIXT_ARENAS; which++) {
-        size_t bytes = (size_t)mixt__arena_copied_most(t, which, s->kind) * sizeof(float); // as planned
-        if (!mixt__arena_exists(t->params, which) || !mixt__arena_copied(t, which, s->kind, &from))
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++) {
+        const mixt__param_role *role = &t->params->roles[which];
+        if (!mixt__role_saved(role) || !mixt__arena_copied(t, which, s->kind, &from))
             continue;
+        size_t bytes = mixt__role_size(role, mixt__arena_copied_most(t, which, s->kind)); // as planned
         s->blocks[which] = t->backend->alloc_host(bytes);
         if (!s->blocks[which])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
@@ -222,25 +224,26 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, mixt_
 void mixt__snapshot_touch(mixt__snapshot *s)
 {
     int64_t from;
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which])
             mixt__parallel_zero(s->blocks[which],
-                                (size_t)mixt__arena_copied(s->trainer, which, s->kind, &from) * sizeof(float));
+                                mixt__role_size(&s->trainer->params->roles[which],
+                                                mixt__arena_copied(s->trainer, which, s->kind, &from)));
 }
 
 /** Whether rank 0 has collected such a copy, so that it is not this process's arena. */
 static bool is_collected(const mixt__snapshot *s, int which)
 {
-    return s->kind == MIXT_SNAPSHOT_WHOLE && mixt__arena_shared_out(s->trainer->params, which);
+    return s->kind == MIXT_SNAPSHOT_WHOLE && s->trainer->params->roles[which].owner == MIXT_OWNER_SHARD;
 }
 
 static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
 {
-    for (int which = 0; which < MIXT_ARENAS; which++) {
-        int64_t from, count = mixt__arena_copied(t, which, s->kind, &from);
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++) {
+        const mixt__param_role *role = &t->params->roles[which];
+        int64_t from, count = s->blocks[which] ? mixt__arena_copied(t, which, s->kind, &from) : 0;
         if (s->blocks[which] && !is_collected(s, which))
-            MIXT_TRY(t->backend->copy(s->blocks[which], mixt__arena_of(t->params, which) + from,
-                                      (size_t)count * sizeof(float)));
+            MIXT_TRY(t->backend->copy(s->blocks[which], mixt__role_at(role, from), mixt__role_size(role, count)));
     }
     return MIXT_OK;
 }
@@ -276,16 +279,16 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
 void mixt__snapshot_fill(mixt__snapshot *s, const mixt__snapshot *own)
 {
     const mixt__params *p = s->trainer->params;
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which] && !is_collected(s, which))
-            memcpy(s->blocks[which], own->blocks[which], (size_t)mixt__arena_elements(p, which) * sizeof(float));
+            memcpy(s->blocks[which], own->blocks[which], mixt__role_size(&p->roles[which], p->roles[which].elements));
     if (s->feedback)
         mixt__feedback_fill(s, own);
 }
 
 void mixt__snapshot_close(mixt__snapshot *s)
 {
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which])
             s->trainer->backend->free_host(s->blocks[which]);
     if (s->feedback)
@@ -296,6 +299,11 @@ void mixt__snapshot_close(mixt__snapshot *s)
     mixt__free(s->pieces);
     mixt__free(s->sums);
     *s = (mixt__snapshot){0};
+}
+
+const float *mixt__snapshot_weights(const mixt__snapshot *s)
+{
+    return (const float *)(const void *)s->blocks[MIXT_PARAM_WEIGHT];
 }
 
 /* ---- back ---- */
@@ -310,34 +318,38 @@ static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars,
     return status;
 }
 
-static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int which, const mixt__file_tensor **found)
+static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, const mixt__param_role *role,
+                        const mixt__file_tensor **found)
 {
     char name[1200], wanted[128];
-    snprintf(name, sizeof name, "%s%s", mixt__arena_prefixes[which], param->name);
+    mixt__shape shape = mixt__role_shape(role, &param->shape);
+    snprintf(name, sizeof name, "%s%s", role->prefix, param->name);
     const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);
-    bool same = t->rank == param->shape.rank && t->dtype == MIXT_DTYPE_FP32;
+    bool same = t->rank == shape.rank && t->dtype == role->format;
     for (int i = 0; same && i < t->rank; i++)
-        same = t->dims[i] == param->shape.dims[i];
+        same = t->dims[i] == shape.dims[i];
     return same ? MIXT_OK
-                : mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is %s %s, the model has fp32 %s", name,
+                : mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is %s %s, the model has %s %s", name,
                              mixt_dtype_name(t->dtype), mixt__dims_print(t->rank, t->dims).text,
-                             mixt__shape_text(&param->shape, wanted, sizeof wanted));
+                             mixt_dtype_name(role->format), mixt__shape_text(&shape, wanted, sizeof wanted));
 }
 
 /** Of what ranks share out, this one's part. */
 static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, int64_t offset,
                        const mixt__file_tensor *tensor)
 {
-    float *arena = mixt__arena_of(t->params, which), *values;
+    const mixt__param_role *role = &t->params->roles[which];
+    float *values;
     mixt_status status;
     MIXT_TRY(mixt__feedback_values(t, c, which, offset, tensor, &values));
     const void *data = values ? values : tensor->data;
-    if (mixt__arena_shared_out(t->params, which))
-        status = mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)), data);
+    int64_t count = (int64_t)(tensor->bytes / mixt_dtype_size(role->format));
+    if (role->owner == MIXT_OWNER_SHARD)
+        status = mixt__params_set_slices(t->params, role, offset, count, data);
     else
-        status = t->backend->upload(arena + offset, data, tensor->bytes);
+        status = t->backend->upload(mixt__role_at(role, offset), data, tensor->bytes);
     mixt__free(values);
     return status;
 }
@@ -347,14 +359,15 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
     const mixt__params *p = t->params;
     int64_t used = 0;
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         for (int64_t i = 0; i < p->count; i++) {
+            const mixt__param_role *role = &p->roles[which];
             const mixt__file_tensor *tensor;
-            int64_t offset = mixt__arena_offset(p, i, which);
+            int64_t offset = mixt__role_saved(role) ? mixt__params_offset(p, which, i) : -1;
             if (offset < 0)
                 continue;
             used++;
-            MIXT_TRY(find(c, &p->table[i], which, &tensor));
+            MIXT_TRY(find(c, &p->table[i], role, &tensor));
             if (load)
                 MIXT_TRY(put(t, c, which, offset, tensor));
         }
@@ -420,10 +433,11 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
 static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const progress *p)
 {
     int64_t from;
-    for (int which = 0; which < MIXT_ARENAS; which++)
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which])
-            MIXT_TRY(t->backend->copy(mixt__arena_of(t->params, which), s->blocks[which],
-                                      (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float)));
+            MIXT_TRY(t->backend->copy(
+                t->params->roles[which].data, s->blocks[which],
+                mixt__role_size(&t->params->roles[which], mixt__arena_copied(t, which, s->kind, &from))));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);

@@ -1,4 +1,4 @@
-/* The state of training as a checkpoint, and back: masters, moments, running statistics, the control block (loss scale,
+/* The state of training as a checkpoint, and back: what its roles say (runtime/roles.h), the control block (loss scale,
  * step counts, learning rate), how far the data and the random numbers are, and the settings that all of this holds
  * for.
  *
@@ -18,9 +18,9 @@ typedef struct mixt__snapshot {
     mixt__checkpoint_piece *pieces; // what it writes of them
     mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
     int64_t piece_count;
-    float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
-    float *feedback;  // what ranks have each of their own: see train/feedback.c; NULL: they do not compress
-    json_t *scalars;  // of the trainer, as of the last take
+    char *blocks[MIXT_PARAM_ROLES]; // copies of roles that are saved; NULL: their own memory is read
+    float *feedback; // what ranks have each of their own: see train/feedback.c; NULL: they do not compress
+    json_t *scalars; // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;
 
@@ -47,6 +47,8 @@ mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer
 /** Puts the trainer that it was taken of back into that state. Not for one that is in place or a part. */
 mixt_status mixt__snapshot_restore(const mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);
+/** Its copies of the weights that are trained, in the order of the flat arenas. */
+const float *mixt__snapshot_weights(const mixt__snapshot *snapshot);
 
 /** Puts the trainer, compiled for the same model, into the state of a checkpoint. Fails with a list of old and new
  * values when the settings are not the same (the number of steps may differ); nothing is changed then.

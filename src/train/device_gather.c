@@ -6,7 +6,7 @@
 void mixt__device_gather_begin(mixt__trainer *t, int which)
 {
     mixt__gather *a = t->ranks.reading = &t->ranks.gathers[which];
-    a->own = t->params->master;
+    a->own = mixt__params_weights(t->params);
     a->next = a->asked = 0;
 }
 

@@ -15,7 +15,8 @@ static mixt_status fetch(mixt__trainer *t, int64_t index)
     const mixt__beside *beside = mixt__backend_beside(t->backend);
     const mixt__bucket *b = &t->ranks.buckets[index];
     size_t bytes = (size_t)b->count * sizeof(float);
-    const float *made = mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : t->params->grad + b->begin;
+    const float *made =
+        mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
     MIXT_TRY(beside->copy(t->ranks.staged + b->begin, made, bytes));
     return beside->copy(&t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
 }
@@ -35,7 +36,8 @@ static mixt_status send(mixt__trainer *t, int64_t index)
     const mixt__bucket *b = &t->ranks.buckets[index];
     if (!t->ranks.sums)
         return fetch(t, index);
-    return mixt__sharded_gradients(t) ? reduce(t, index) : t->ranks.sums->sum(t->params->grad + b->begin, b->count);
+    return mixt__sharded_gradients(t) ? reduce(t, index)
+                                      : t->ranks.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
 }
 
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
@@ -82,7 +84,7 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
     if (r->local) // they are not summed
         return MIXT_OK;
     if (!r->buckets)
-        return t->backend->copy(r->staged, t->params->grad, (size_t)t->params->total * sizeof(float));
+        return t->backend->copy(r->staged, mixt__params_gradients(t->params), (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
     MIXT_TRY(r->sum_status);
     return r->sums ? r->sums->join(-1) : mixt__backend_beside(t->backend)->join();
@@ -130,7 +132,7 @@ mixt_status mixt__device_sums_gather(mixt__trainer *t)
     const mixt__params *p = t->params;
     for (int64_t g = 0; g < r->owners.groups; g++) {
         mixt__owners_cuts(&r->owners, p, g, r->cuts);
-        MIXT_TRY(r->sums->gather(p->master + r->owners.begins[g], r->cuts, sizeof *p->master));
+        MIXT_TRY(r->sums->gather(mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
     }
     return r->sums->join(-1);
 }

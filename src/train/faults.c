@@ -261,7 +261,7 @@ mixt_status mixt__faults_begin(mixt__trainer *t)
             mixt__memory_withhold((size_t)(squeezed * (double)memory_of(t->backend)));
         const mixt__segment *weight = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT) ? find_weight(t->params, f->layer) : NULL;
         if (weight)
-            MIXT_TRY(flip_one(t, f, t->params->master + weight->offset, MIXT_DTYPE_FP32, weight->count));
+            MIXT_TRY(flip_one(t, f, mixt__params_weights(t->params) + weight->offset, MIXT_DTYPE_FP32, weight->count));
     }
     return MIXT_OK;
 }

@@ -63,7 +63,9 @@ int64_t mixt__feedback_pieces(const mixt__trainer *t, const mixt__snapshot *of, 
         return 0;
     int64_t rank = l.c.group ? l.c.group->rank : 0, unit = sizeof(float);
     for (int64_t s = 0; s < part.sections && pieces; s++) {
-        const float *row = s < l.sections ? of->feedback + s * l.c.total : of->blocks[s]; // moments follow the masters
+        const float *row = s < l.sections
+                               ? of->feedback + s * l.c.total
+                               : (float *)(void *)of->blocks[MIXT_PARAM_WEIGHT + s]; // moments follow the weights
         pieces[s] = (mixt__checkpoint_piece){.tensor = first + s * l.c.ranks + rank, .bytes = l.c.total * unit};
         pieces[s].data = row;
     }
@@ -115,8 +117,7 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** A rank's own: of a section, where the trainer has it. */
 static const float *own_of(const mixt__trainer *t, int64_t section)
 {
-    const float *const own[SECTIONS] = {t->ranks.feedback, t->params->moment1, t->params->moment2};
-    return own[section];
+    return section ? mixt__role_fp32(&t->params->roles[MIXT_PARAM_WEIGHT + section]) : t->ranks.feedback;
 }
 
 mixt_status mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
@@ -160,12 +161,14 @@ mixt_status mixt__feedback_collect(mixt__trainer *t, const mixt__ranks_own *own,
     for (int64_t rank = 0; rank <= g->size; rank++)
         g->cuts[rank] = rank * l.c.total;
     for (int64_t s = 0; s < l.sections; s++) {
-        const float *from = own ? (s ? own->arenas[s] : own->feedback) : own_of(t, s);
+        const float *from = own_of(t, s);
+        if (own)
+            from = s ? (float *)(void *)own->roles[MIXT_PARAM_WEIGHT + s] : own->feedback;
         if (!own && s && !t->backend->host_memory) {
             MIXT_TRY(t->backend->download(t->ranks.staged, from, bytes));
             from = t->ranks.staged;
         }
-        MIXT_TRY(mixt__group_collect_parts(g, from, to ? to + s * l.rows * l.c.total : NULL, g->cuts));
+        MIXT_TRY(mixt__group_collect_parts(g, from, to ? to + s * l.rows * l.c.total : NULL, g->cuts, sizeof *from));
     }
     return MIXT_OK;
 }
@@ -242,8 +245,8 @@ mixt_status mixt__feedback_restore(mixt__trainer *t, const mixt__checkpoint *che
 static void join_rows(const mixt__checkpoint *checkpoint, int which, int64_t offset, int64_t count, float *values)
 {
     int64_t rows = count_rows(checkpoint);
-    float share = which == MIXT_ARENA_MASTER ? -1 / (float)rows : 1 / (float)rows;
-    if (which != MIXT_ARENA_MASTER)
+    float share = which == MIXT_PARAM_WEIGHT ? -1 / (float)rows : 1 / (float)rows;
+    if (which != MIXT_PARAM_WEIGHT)
         memset(values, 0, (size_t)count * sizeof *values);
     for (int64_t rank = 0; rank < rows; rank++) {
         const float *row = (const float *)find_row(checkpoint, which, rank)->data + offset;
@@ -257,7 +260,7 @@ mixt_status mixt__feedback_values(const mixt__trainer *t, const mixt__checkpoint
 {
     bool same = is_same(t, checkpoint);
     *values = NULL;
-    if (!count_rows(checkpoint) || which == MIXT_ARENA_STATE || (same && which == MIXT_ARENA_MASTER))
+    if (!count_rows(checkpoint) || which > MIXT_PARAM_MOMENT2 || (same && which == MIXT_PARAM_WEIGHT))
         return MIXT_OK;
     *values = mixt__alloc(tensor->bytes + 1);
     if (!*values)

@@ -118,7 +118,7 @@ void mixt__lengths_attach(mixt__trainer *t)
     for (int k = 0; k < last_of(t); k++) {
         mixt__executable *step = t->lengths.steps.step[k];
         mixt__executable_share(step, t->train);
-        mixt__sharded_bind(t, step, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+        mixt__sharded_bind(t, step, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
     }
 }
 

@@ -63,7 +63,7 @@ int64_t mixt__local_sent(const mixt__trainer *t, bool whole)
 /** The masters where the host can work on them. */
 static float *host_masters(const mixt__trainer *t)
 {
-    return t->backend->host_memory ? t->params->master : t->ranks.staged;
+    return t->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.staged;
 }
 
 static size_t bytes_of(const mixt__trainer *t)
@@ -73,14 +73,16 @@ static size_t bytes_of(const mixt__trainer *t)
 
 static mixt_status fetch(const mixt__trainer *t)
 {
-    return t->backend->host_memory ? MIXT_OK : t->backend->download(t->ranks.staged, t->params->master, bytes_of(t));
+    return t->backend->host_memory
+               ? MIXT_OK
+               : t->backend->download(t->ranks.staged, mixt__params_weights(t->params), bytes_of(t));
 }
 
 /** Back to the device, and rounded to the working copies. */
 static mixt_status store(const mixt__trainer *t)
 {
     if (!t->backend->host_memory)
-        MIXT_TRY(t->backend->upload(t->params->master, t->ranks.staged, bytes_of(t)));
+        MIXT_TRY(t->backend->upload(mixt__params_weights(t->params), t->ranks.staged, bytes_of(t)));
     return mixt__apart_round_copies(t);
 }
 

@@ -85,10 +85,10 @@ static mixt_status multiply(mixt__trainer *t, float factor)
     float piece[1024];
     for (int64_t i = 0; i < t->params->total; i += 1024) {
         int64_t n = t->params->total - i < 1024 ? t->params->total - i : 1024;
-        MIXT_TRY(t->backend->download(piece, t->params->grad + i, (size_t)n * sizeof *piece));
+        MIXT_TRY(t->backend->download(piece, mixt__params_gradients(t->params) + i, (size_t)n * sizeof *piece));
         for (int64_t k = 0; k < n; k++)
             piece[k] *= factor;
-        MIXT_TRY(t->backend->upload(t->params->grad + i, piece, (size_t)n * sizeof *piece));
+        MIXT_TRY(t->backend->upload(mixt__params_gradients(t->params) + i, piece, (size_t)n * sizeof *piece));
     }
     return MIXT_OK;
 }

@@ -48,7 +48,7 @@ static mixt_status copy_moved(mixt__trainer *t, float *list, bool back)
 {
     const mixt__ranks *r = &t->ranks;
     for (int64_t i = 0; i < r->moved_count; list += r->moved[i++].count) {
-        float *state = t->params->state + r->moved[i].offset;
+        float *state = mixt__params_state(t->params) + r->moved[i].offset;
         size_t bytes = (size_t)r->moved[i].count * sizeof *list;
         MIXT_TRY(t->backend->copy(back ? state : list, back ? list : state, bytes));
     }
@@ -62,7 +62,8 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
     if (index == mixt__ranks_first(t))
         MIXT_TRY(copy_moved(t, r->start, false));
     for (int64_t i = 0; i < r->moved_count; i++)
-        MIXT_TRY(t->backend->zero(t->params->state + r->moved[i].offset, (size_t)r->moved[i].count * sizeof(float)));
+        MIXT_TRY(t->backend->zero(mixt__params_state(t->params) + r->moved[i].offset,
+                                  (size_t)r->moved[i].count * sizeof(float)));
     return MIXT_OK;
 }
 
@@ -227,8 +228,8 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
         return move_statistics(t);
     }
     const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sum;
-    if (sum != t->params->grad && !t->ranks.local)
-        MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));
+    if (sum != mixt__params_gradients(t->params) && !t->ranks.local)
+        MIXT_TRY(t->backend->copy(mixt__params_gradients(t->params), sum, gradient_bytes(t)));
     return move_statistics(t);
 }
 

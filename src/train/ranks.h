@@ -158,13 +158,13 @@ bool mixt__ranks_save_parts(const mixt__trainer *t);
 bool mixt__ranks_apart(const mixt__trainer *t);
 /** Copies of what a rank has of its own, in host memory. */
 typedef struct mixt__ranks_own {
-    const float *arenas[3]; // masters, moments
+    char *const *roles; // (MIXT_PARAM_ROLES) by place in the table
     const float *feedback;
 } mixt__ranks_own;
 /** All of that to rank 0; every rank calls it.
  *  @param own where this rank's lies; NULL: where the trainer has it
- *  @param arenas of all elements: masters, moments; rank 0 alone has them
+ *  @param roles (MIXT_PARAM_ROLES) of all elements of what is sharded; rank 0 alone has them
  *  @param feedback where ranks compress: (1 + moments, ranks, total), the same */
-mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3], float *feedback);
+mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles, float *feedback);
 
 #endif

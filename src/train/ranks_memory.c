@@ -13,7 +13,7 @@
 
 float *mixt__ranks_gradients(const mixt__trainer *t)
 {
-    return t->backend->host_memory || t->ranks.sums ? t->params->grad : t->ranks.staged;
+    return t->backend->host_memory || t->ranks.sums ? mixt__params_gradients(t->params) : t->ranks.staged;
 }
 
 static size_t gradient_bytes(const mixt__trainer *t)

@@ -13,9 +13,9 @@ bool mixt__ranks_apart(const mixt__trainer *t)
     return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.feedback);
 }
 
-mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3], float *feedback)
+mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles, float *feedback)
 {
     if (mixt__ranks_sharded(t))
-        MIXT_TRY(mixt__sharded_collect(t, own, arenas));
+        MIXT_TRY(mixt__sharded_collect(t, own, roles));
     return t->ranks.feedback ? mixt__feedback_collect(t, own, feedback) : MIXT_OK;
 }

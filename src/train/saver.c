@@ -124,22 +124,17 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
 
 mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer, const mixt__snapshot *from)
 {
-    float *arenas[3] = {NULL, NULL, NULL}, *feedback = NULL;
-    mixt__ranks_own own = {0};
-    if (s) {
+    static char *const none[MIXT_PARAM_ROLES];
+    char *const *roles = s ? s->snapshot.blocks : none;
+    float *feedback = s ? s->snapshot.feedback : NULL;
+    if (s)
         mixt__saver_wait(s); // it may be writing them
-        for (int i = 0; i < 3; i++)
-            arenas[i] = s->snapshot.blocks[i];
-        feedback = s->snapshot.feedback;
-    }
     if (!from)
-        return mixt__ranks_collect(trainer, NULL, arenas, feedback);
-    for (int i = 0; i < 3; i++)
-        own.arenas[i] = from->blocks[i];
-    own.feedback = from->feedback;
+        return mixt__ranks_collect(trainer, NULL, roles, feedback);
+    mixt__ranks_own own = {from->blocks, from->feedback};
     if (s)
         mixt__snapshot_fill(&s->snapshot, from);
-    return mixt__ranks_collect(trainer, &own, arenas, feedback);
+    return mixt__ranks_collect(trainer, &own, roles, feedback);
 }
 
 mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, json_t *trainer)

@@ -240,5 +240,6 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
 
 mixt_status mixt__shadow_gradients(const mixt__shadow *s, int64_t first, int64_t count, float *values)
 {
-    return s->trainer->backend->download(values, s->params->grad + first, (size_t)count * sizeof *values);
+    return s->trainer->backend->download(values, mixt__params_gradients(s->params) + first,
+                                         (size_t)count * sizeof *values);
 }

@@ -182,7 +182,7 @@ int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
 static float *own_gradients(const mixt__params *p, int64_t group)
 {
     const mixt__param_slice *slice = &p->shard.slices[group];
-    return p->shard.gradients ? p->own_grad : p->grad + (slice->begin - slice->at);
+    return p->shard.gradients ? mixt__params_own_gradients(p) : mixt__params_gradients(p) + (slice->begin - slice->at);
 }
 
 float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
@@ -193,7 +193,7 @@ float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
 float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
 {
     bool window = t->params->shard.gradients;
-    return t->params->grad + (window ? t->ranks.window.at[b->group] : b->begin);
+    return mixt__params_gradients(t->params) + (window ? t->ranks.window.at[b->group] : b->begin);
 }
 
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
@@ -226,7 +226,7 @@ void mixt__sharded_begin(mixt__trainer *t)
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
     } else {
         r->reading = &r->gathers[t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN];
-        r->reading->own = t->params->master;
+        r->reading->own = mixt__params_weights(t->params);
         mixt__gather_list(r->reading, r->buckets, r->bucket_count);
         mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
         mixt__overlap_passed(r->overlap, -1);
@@ -240,7 +240,7 @@ static void clear_unwritten(const mixt__trainer *t, int64_t group)
     const mixt__params *p = t->params;
     for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
         if (!t->ranks.window.written[s])
-            memset(p->grad + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof *p->grad);
+            memset(mixt__params_gradients(p) + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof(float));
 }
 
 void mixt__sharded_passed(mixt__trainer *t, int64_t node)
@@ -280,7 +280,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     if (!t->backend->host_memory)
         return mixt__apart_begin_reading(t, which, run);
     r->reading = &r->gathers[which];
-    r->reading->own = t->params->master;
+    r->reading->own = mixt__params_weights(t->params);
     mixt__gather_list(r->reading, NULL, 0);
     mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
     mixt__sharded_node(t, -1);
@@ -359,7 +359,8 @@ static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
     mixt__update own = *update;
     own.segments = r->chunks;
     own.segment_count = r->chunk_first[r->owners.groups];
-    own.grad = t->params->shard.gradients ? t->params->own_grad : t->params->grad;
+    own.gradient.data =
+        t->params->shard.gradients ? mixt__params_own_gradients(t->params) : mixt__params_gradients(t->params);
     own.backward_order = NULL;
     own.stats = mine;
     if (!own.segment_count)
@@ -411,8 +412,8 @@ static void round_copies(const mixt__trainer *t)
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *g = &p->segments[s];
         if (g->low != MIXT_DTYPE_NONE)
-            mixt__narrow(g->low)((char *)p->low[g->low] + (size_t)g->low_offset * mixt_dtype_size(g->low),
-                                 p->master + g->offset, g->count);
+            mixt__narrow(g->low)(mixt__role_at(&p->roles[MIXT_PARAM_COPY + (int)g->low], g->low_offset),
+                                 mixt__params_weights(p) + g->offset, g->count);
     }
 }
 
@@ -426,8 +427,8 @@ static mixt__update update_of(const mixt__trainer *t, const mixt__update *update
     own.segments = r->own + r->own_first[group];
     own.segment_count = r->own_first[group + 1] - r->own_first[group];
     own.total = p->shard.room;
-    own.master += p->shard.masters ? 0 : slice->begin - slice->at;
-    own.grad = own_gradients(p, group);
+    own.weight.data = mixt__params_weights(p) + (p->shard.masters ? 0 : slice->begin - slice->at);
+    own.gradient.data = own_gradients(p, group);
     own.statistics_count = group ? 0 : update->statistics_count; // they are settled once
     return own;
 }
@@ -469,44 +470,49 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
         return MIXT_OK;
     for (int64_t g = 0; g < r->owners.groups; g++) {
         mixt__owners_cuts(&r->owners, p, g, r->cuts);
-        MIXT_TRY(mixt__group_gather_parts(r->group, p->master + r->owners.begins[g], r->cuts, sizeof *p->master));
+        MIXT_TRY(
+            mixt__group_gather_parts(r->group, mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
     }
     round_copies(t);
     return MIXT_OK;
 }
 
-/** One arena. @param own of this rank, on the host. @param all of rank 0; else NULL */
-static mixt_status collect(mixt__trainer *t, const float *own, float *all)
+/** One role. @param own of this rank, on the host. @param all of rank 0; else NULL */
+static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const char *own, char *all)
 {
     mixt__ranks *r = &t->ranks;
+    size_t unit = mixt_dtype_size(role->format);
     for (int64_t g = 0; g < r->owners.groups; g++) {
         mixt__owners_cuts(&r->owners, t->params, g, r->cuts);
-        MIXT_TRY(mixt__group_collect_parts(r->group, own + t->params->shard.slices[g].at,
-                                           all ? all + r->owners.begins[g] : NULL, r->cuts));
+        MIXT_TRY(mixt__group_collect_parts(r->group, own + mixt__role_size(role, t->params->shard.slices[g].at),
+                                           all ? all + mixt__role_size(role, r->owners.begins[g]) : NULL, r->cuts,
+                                           unit));
     }
     return MIXT_OK;
 }
 
-mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
+/** The same from where the trainer has it. */
+static mixt_status collect_now(mixt__trainer *t, int id, char *all)
 {
-    if (!t->backend->host_memory)
-        MIXT_TRY(mixt__apart_fetch_masters(t));
-    return collect(t, t->backend->host_memory ? t->params->master : t->ranks.masters, all);
+    const mixt__param_role *role = &t->params->roles[id];
+    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.masters : t->ranks.staged;
+    if (t->backend->host_memory)
+        return collect(t, role, role->data, all);
+    MIXT_TRY(t->backend->download(room, role->data, role->bytes));
+    return collect(t, role, (const char *)room, all);
 }
 
-mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3])
+mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
 {
-    const mixt__params *p = t->params;
-    const float *const mine[2] = {p->moment1, p->moment2};
-    if (p->shard.masters)
-        MIXT_TRY(own ? collect(t, own->arenas[0], arenas[0]) : mixt__sharded_collect_masters(t, arenas[0]));
-    for (int i = 0; i < p->moments; i++) {
-        const float *from = own ? own->arenas[1 + i] : mine[i];
-        if (!own && !t->backend->host_memory) {
-            MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard.room * sizeof *from));
-            from = t->ranks.staged;
-        }
-        MIXT_TRY(collect(t, from, arenas[1 + i]));
+    return collect_now(t, MIXT_PARAM_WEIGHT, (char *)all);
+}
+
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles)
+{
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++) {
+        const mixt__param_role *role = &t->params->roles[id];
+        if (mixt__role_saved(role) && role->owner == MIXT_OWNER_SHARD)
+            MIXT_TRY(own ? collect(t, role, own->roles[id], roles[id]) : collect_now(t, id, roles[id]));
     }
     return MIXT_OK;
 }

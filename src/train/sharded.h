@@ -57,7 +57,7 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update);
 /** What is shared out to rank 0: see mixt__ranks_collect. */
-mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3]);
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles);
 /** The masters alone. @param all of rank 0; else NULL */
 mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all);
 /** Plans when such a pass has its weights, where they are shared out. */

@@ -144,14 +144,7 @@ static void make_update(mixt__trainer *t)
     const mixt__params *p = t->params;
     const mixt__trainer_settings *s = &t->settings;
     t->update = (mixt__update){.segments = p->segments, .segment_count = p->segment_count, .total = p->total};
-    t->update.master = p->master;
-    t->update.grad = p->grad;
-    t->update.moment1 = p->moment1;
-    t->update.moment2 = p->moment2;
-    t->update.statistics = p->state;
-    t->update.kept = p->kept;
-    t->update.statistics_count = p->statistics;
-    memcpy(t->update.low, p->low, sizeof t->update.low);
+    mixt__params_fill_update(p, &t->update);
     t->update.stats = t->stats;
     t->update.control = t->control;
     t->update.optimizer = s->optimizer;
@@ -224,14 +217,12 @@ static mixt_status check_room(const mixt__trainer *t)
 
 bool mixt__trainer_has_weights(const mixt__trainer *t)
 {
-    return t->params && t->params->master;
+    return t->params && t->params->taken;
 }
 
 size_t mixt__trainer_weight_bytes(const mixt__trainer *t)
 {
-    const mixt__params *p = t->params;
-    mixt__params_bytes bytes = mixt__params_bytes_of(p);
-    return bytes.copies + bytes.masters + (size_t)p->state_total * sizeof(float) + p->given_bytes;
+    return mixt__params_weight_bytes(t->params);
 }
 
 size_t mixt__trainer_kept_stats_bytes(const mixt__trainer *t)
@@ -350,7 +341,7 @@ static mixt_status take_step(mixt__trainer *t)
     if (t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
-    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
     mixt__lengths_attach(t);
     mixt__trainer_attach_watched(t);
     make_update(t);
@@ -445,7 +436,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     if (!fed && t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
-    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
     mixt__lengths_attach(t);
     bool scaled = t->update.scaling.enabled;
     make_update(t);

@@ -11,7 +11,7 @@ static void attach(mixt__trainer *t, mixt__executable *watched)
 {
     mixt__executable_share(watched, t->train);
     watched->apart = t->layers.device;
-    mixt__sharded_bind(t, watched, MIXT_GATHER_WATCHED, t->params->gathered, &t->control->seed);
+    mixt__sharded_bind(t, watched, MIXT_GATHER_WATCHED, mixt__params_gathered(t->params), &t->control->seed);
 }
 
 void mixt__trainer_attach_watched(mixt__trainer *t)
@@ -36,7 +36,7 @@ static mixt_status grow(mixt__trainer *t)
     t->allocated += t->backend->allocated() - before; // it may wrap around and back
     t->broken = status != MIXT_OK;
     MIXT_TRY(status);
-    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
     mixt__lengths_attach(t);
     mixt__trainer_attach_watched(t);
     return MIXT_OK;

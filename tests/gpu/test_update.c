@@ -53,10 +53,9 @@ static void fill(fixture *f, float *array, float size)
 
 static void place(mixt__update *u, void *const *arenas)
 {
-    u->master = arenas[MASTER];
-    u->grad = arenas[GRAD];
-    u->moment1 = arenas[MOMENT1];
-    u->moment2 = arenas[MOMENT2];
+    mixt__update_role *const roles[] = {&u->weight, &u->gradient, &u->moments[0], &u->moments[1]};
+    for (int i = 0; i < 4; i++)
+        *roles[i] = (mixt__update_role){.data = arenas[MASTER + i], .format = MIXT_DTYPE_FP32};
     u->statistics = arenas[STATISTICS];
     u->kept = arenas[KEPT];
     u->statistics_count = MOVING;
@@ -399,14 +398,16 @@ static many start_many(void)
     *u = (mixt__update){.segments = m.segments, .segment_count = MANY, .total = 16 * (int64_t)MANY, .accumulate = 1};
     u->optimizer.kind = MIXT_OPTIMIZER_SGD;
     u->schedule.lr = 1;
-    u->master = gpu->alloc((size_t)u->total * sizeof(float));
-    u->grad = gpu->alloc((size_t)u->total * sizeof(float));
+    mixt__update_role *const roles[] = {&u->weight, &u->gradient};
+    for (int i = 0; i < 2; i++) {
+        *roles[i] =
+            (mixt__update_role){.data = gpu->alloc((size_t)u->total * sizeof(float)), .format = MIXT_DTYPE_FP32};
+        assert_int_equal(gpu->zero(roles[i]->data, (size_t)u->total * sizeof(float)), MIXT_OK);
+    }
     u->stats = gpu->alloc(MANY * sizeof *u->stats);
     u->control = gpu->alloc(sizeof *u->control);
     mixt__control control = mixt__control_start(u);
     assert_int_equal(gpu->upload(u->control, &control, sizeof control), MIXT_OK);
-    assert_int_equal(gpu->zero(u->master, (size_t)u->total * sizeof(float)), MIXT_OK);
-    assert_int_equal(gpu->zero(u->grad, (size_t)u->total * sizeof(float)), MIXT_OK);
     m.bytes = gpu->update_workspace(m.segments, MANY);
     return m;
 }
@@ -444,7 +445,8 @@ static void test_all_memory_is_the_workspace(void **state)
     gpu->free(m.update.workspace);
     place_workspace(&m, behind);
     update_many(&m, behind);
-    void *const all[] = {m.update.workspace, m.update.master, m.update.grad, m.update.stats, m.update.control};
+    void *const all[] = {m.update.workspace, m.update.weight.data, m.update.gradient.data, m.update.stats,
+                         m.update.control};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         gpu->free(all[i]);
     mixt__free(m.segments);

@@ -293,7 +293,7 @@ static float run_pass(const fixture *f, mixt__executable *step, const void *inpu
     const uint64_t key = 9;
     mixt__run run = {.input = input, .target = target, .seed = &one, .rng_key = &key};
     ok(mixt__executable_run(step, &run));
-    memcpy(grad, t->params->grad, (size_t)t->params->total * sizeof *grad);
+    memcpy(grad, mixt__params_gradients(t->params), (size_t)t->params->total * sizeof *grad);
     return *(float *)mixt__executable_address(step, step->graph->loss);
 }
 

@@ -15,9 +15,11 @@ static void same_state(const mixt__trainer *a, const mixt__trainer *b)
     size_t bytes = (size_t)a->params->total * sizeof(float);
     assert_int_equal(a->attempts, b->attempts);
     assert_int_equal(a->next_batch, b->next_batch);
-    assert_memory_equal(a->params->master, b->params->master, bytes);
-    assert_memory_equal(a->params->moment1, b->params->moment1, bytes);
-    assert_memory_equal(a->params->moment2, b->params->moment2, bytes);
+    assert_memory_equal(mixt__params_weights(a->params), mixt__params_weights(b->params), bytes);
+    assert_memory_equal(mixt__role_fp32(&a->params->roles[MIXT_PARAM_MOMENT1]),
+                        mixt__role_fp32(&b->params->roles[MIXT_PARAM_MOMENT1]), bytes);
+    assert_memory_equal(mixt__role_fp32(&a->params->roles[MIXT_PARAM_MOMENT2]),
+                        mixt__role_fp32(&b->params->roles[MIXT_PARAM_MOMENT2]), bytes);
     assert_memory_equal(a->control, b->control, sizeof *a->control);
 }
 

@@ -111,7 +111,7 @@ static void reduce(rank *r)
     draw(data, r->index);
     CHECK(r, mixt__group_reduce(r->group, data, cuts, BUCKET, MIXT_DTYPE_FP32, workspace, data + begin) == MIXT_OK);
     CHECK(r, !memcmp(data + begin, expected + begin, (size_t)count * sizeof *data));
-    CHECK(r, mixt__group_collect_parts(r->group, data + begin, r->index ? NULL : all, cuts) == MIXT_OK);
+    CHECK(r, mixt__group_collect_parts(r->group, data + begin, r->index ? NULL : all, cuts, sizeof *data) == MIXT_OK);
     CHECK(r, r->index || !memcmp(all, expected, COUNT * sizeof *all));
     CHECK(r, mixt__group_gather_parts(r->group, data, cuts, sizeof *data) == MIXT_OK);
     CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));

@@ -174,9 +174,11 @@ static void check_restored(mixt_trainer *const trainers[RANKS])
         for (int64_t k = 0; k < info.count; k++)
             assert_true(fabsf(restored[i][k] - (own[0][i][k] + own[1][i][k]) / RANKS) < 1e-5f);
     }
-    const float *a = trainers[0]->inner->params->moment1, *b = trainers[1]->inner->params->moment1;
+    const float *a = mixt__role_fp32(&trainers[0]->inner->params->roles[MIXT_PARAM_MOMENT1]),
+                *b = mixt__role_fp32(&trainers[1]->inner->params->roles[MIXT_PARAM_MOMENT1]);
     for (int64_t i = 0; i < t->inner->params->total; i++)
-        assert_true(fabsf(t->inner->params->moment1[i] - (a[i] + b[i]) / RANKS) < 1e-5f);
+        assert_true(fabsf(mixt__role_fp32(&t->inner->params->roles[MIXT_PARAM_MOMENT1])[i] - (a[i] + b[i]) / RANKS) <
+                    1e-5f);
     mixt_close(ctx);
 }
 

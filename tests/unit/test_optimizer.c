@@ -40,6 +40,11 @@ typedef struct fixture {
     uint64_t random;
 } fixture;
 
+static float *fp32(const mixt__update_role *role)
+{
+    return role->data;
+}
+
 static uint32_t next_random(uint64_t *state) // the test's own generator, so that inputs never change with the library
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -74,9 +79,10 @@ static void start(fixture *f)
         u->total += (counts[i] + 15) / 16 * 16;
         f->low_total = u->total;
     }
-    float **arenas[] = {&u->master, &u->grad, &u->moment1, &u->moment2};
+    mixt__update_role *arenas[] = {&u->weight, &u->gradient, &u->moments[0], &u->moments[1]};
     for (size_t i = 0; i < 4; i++)
-        *arenas[i] = mixt__alloc((size_t)u->total * sizeof(float));
+        *arenas[i] =
+            (mixt__update_role){.data = mixt__alloc((size_t)u->total * sizeof(float)), .format = MIXT_DTYPE_FP32};
     u->low[MIXT_DTYPE_BF16] = mixt__alloc((size_t)f->low_total * 2);
     u->low[MIXT_DTYPE_FP16] = mixt__alloc((size_t)f->low_total * 2);
     u->segments = f->segments;
@@ -91,17 +97,13 @@ static void start(fixture *f)
     u->accumulate = 1;
     u->gradient_factor = 1;
     for (int i = 0; i < SEGMENTS; i++)
-        fill(u->master + f->segments[i].offset, counts[i], 1, &f->random);
+        fill(fp32(&u->weight) + f->segments[i].offset, counts[i], 1, &f->random);
 }
 
 static void finish(fixture *f)
 {
-    void *blocks[] = {f->update.master,
-                      f->update.grad,
-                      f->update.moment1,
-                      f->update.moment2,
-                      f->update.workspace,
-                      f->update.low[MIXT_DTYPE_BF16],
+    void *blocks[] = {f->update.weight.data,         f->update.gradient.data, f->update.moments[0].data,
+                      f->update.moments[1].data,     f->update.workspace,     f->update.low[MIXT_DTYPE_BF16],
                       f->update.low[MIXT_DTYPE_FP16]};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         mixt__free(blocks[i]);
@@ -110,7 +112,7 @@ static void finish(fixture *f)
 static void draw_gradients(fixture *f, float size)
 {
     for (int i = 0; i < SEGMENTS; i++)
-        fill(f->update.grad + f->segments[i].offset, counts[i], size, &f->random);
+        fill(fp32(&f->update.gradient) + f->segments[i].offset, counts[i], size, &f->random);
 }
 
 static void step(fixture *f)
@@ -216,10 +218,10 @@ static void compare(const fixture *f, const reference *r, int at)
     for (int i = 0; i < SEGMENTS; i++)
         for (int64_t j = 0; j < counts[i]; j++) {
             int64_t k = f->segments[i].offset + j;
-            double error = fabs(f->update.master[k] - r[k].w), bound = 1.01 * r[k].ew;
+            double error = fabs(fp32(&f->update.weight)[k] - r[k].w), bound = 1.01 * r[k].ew;
             if (!(error <= bound) || !(bound < 1e-3)) {
                 print_message("step %d segment %d element %lld: got %.9g, expected %.9g, error %.3g, bound %.3g\n", at,
-                              i, (long long)j, (double)f->update.master[k], r[k].w, error, bound);
+                              i, (long long)j, (double)fp32(&f->update.weight)[k], r[k].w, error, bound);
                 fail();
             }
         }
@@ -230,7 +232,7 @@ static void check_copies(const fixture *f)
     for (int i = 0; i < SEGMENTS; i++)
         for (int64_t j = 0; lows[i] != MIXT_DTYPE_NONE && j < counts[i]; j++) {
             const uint16_t *low = f->update.low[lows[i]];
-            float w = f->update.master[f->segments[i].offset + j];
+            float w = fp32(&f->update.weight)[f->segments[i].offset + j];
             uint16_t expected = lows[i] == MIXT_DTYPE_BF16 ? mixt_bf16_from_fp32(w) : mixt_fp16_from_fp32(w);
             assert_int_equal(low[f->segments[i].low_offset + j], expected);
         }
@@ -241,7 +243,8 @@ static double reference_factor(const fixture *f)
     double sum = 0;
     for (int i = 0; i < SEGMENTS; i++)
         for (int64_t j = 0; j < counts[i]; j++)
-            sum += (double)f->update.grad[f->segments[i].offset + j] * f->update.grad[f->segments[i].offset + j];
+            sum += (double)fp32(&f->update.gradient)[f->segments[i].offset + j] *
+                   fp32(&f->update.gradient)[f->segments[i].offset + j];
     double norm = sqrt(sum) / 1024;
     return (f->update.clip_norm > 0 ? fmin(1, f->update.clip_norm / (norm + 1e-6)) : 1) / 1024;
 }
@@ -260,7 +263,7 @@ static void check_one_of(mixt__optimizer_kind kind, float momentum, bool nestero
     f.control = mixt__control_start(&f.update);
     reference *r = mixt__alloc((size_t)f.update.total * sizeof *r);
     for (int64_t k = 0; k < f.update.total; k++)
-        r[k].w = f.update.master[k];
+        r[k].w = fp32(&f.update.weight)[k];
     for (int t = 1; t <= STEPS; t++) {
         draw_gradients(&f, 1024);
         step(&f);
@@ -274,9 +277,9 @@ static void check_one_of(mixt__optimizer_kind kind, float momentum, bool nestero
             s.decay = f.segments[i].weight_decay;
             int64_t at = f.segments[i].offset;
             if (kind == MIXT_OPTIMIZER_LAMB)
-                reference_ratio(r + at, counts[i], f.update.grad + at, &s);
+                reference_ratio(r + at, counts[i], fp32(&f.update.gradient) + at, &s);
             for (int64_t j = 0; j < counts[i]; j++)
-                reference_step(&r[at + j], &s, f.update.grad[at + j]);
+                reference_step(&r[at + j], &s, fp32(&f.update.gradient)[at + j]);
         }
         if (t == 1 || t == 7 || t == STEPS)
             compare(&f, r, t);
@@ -344,9 +347,9 @@ static uint64_t digest(const fixture *f)
     const struct {
         const void *data;
         size_t bytes;
-    } parts[] = {{f->update.master, (size_t)f->update.total * 4},
-                 {f->update.moment1, (size_t)f->update.total * 4},
-                 {f->update.moment2, (size_t)f->update.total * 4},
+    } parts[] = {{f->update.weight.data, (size_t)f->update.total * 4},
+                 {f->update.moments[0].data, (size_t)f->update.total * 4},
+                 {f->update.moments[1].data, (size_t)f->update.total * 4},
                  {f->update.low[MIXT_DTYPE_BF16], (size_t)f->low_total * 2},
                  {f->update.low[MIXT_DTYPE_FP16], (size_t)f->low_total * 2}};
     for (size_t p = 0; p < 5; p++)
@@ -371,8 +374,8 @@ static void test_skip_changes_nothing(void **state)
         mixt__control control = f.control;
         for (int i = 0; i < 3; i++) {
             draw_gradients(&f, 1024);
-            f.update.grad[f.segments[2].offset + 19999] = bad[i];
-            f.update.grad[f.segments[4].offset + 16384] = bad[i];
+            fp32(&f.update.gradient)[f.segments[2].offset + 19999] = bad[i];
+            fp32(&f.update.gradient)[f.segments[4].offset + 16384] = bad[i];
             step(&f);
             assert_int_equal(f.control.found_inf, 1);
             assert_int_equal(f.control.bad_segment, 4); // the backward pass runs from the last segment to the first
@@ -471,14 +474,14 @@ static void test_statistics(void **state)
     fixture f;
     start(&f);
     draw_gradients(&f, 3);
-    float *g = f.update.grad + f.segments[2].offset;
+    float *g = fp32(&f.update.gradient) + f.segments[2].offset;
     g[0] = 0.0f;
     g[1] = -0.0f;
     g[19999] = -77.0f;
-    f.update.grad[f.segments[4].offset + 16384] = NAN;
-    f.update.grad[f.segments[4].offset + 3] = -INFINITY;
-    f.update.grad[f.segments[5].offset + 3] = FLT_MAX;
-    f.update.grad[f.segments[5].offset + 4] = 1e-45f;
+    fp32(&f.update.gradient)[f.segments[4].offset + 16384] = NAN;
+    fp32(&f.update.gradient)[f.segments[4].offset + 3] = -INFINITY;
+    fp32(&f.update.gradient)[f.segments[5].offset + 3] = FLT_MAX;
+    fp32(&f.update.gradient)[f.segments[5].offset + 4] = 1e-45f;
     assert_int_equal(mixt__cpu_gradient_stats(&f.update), MIXT_OK);
     double sum = 0;
     for (int64_t i = 0; i < counts[2]; i++)
@@ -487,7 +490,7 @@ static void test_statistics(void **state)
     assert_true(f.stats[2].amax == 77.0f && f.stats[2].zeros == 2 && f.stats[2].nonfinite == 0);
     assert_true(f.stats[4].nonfinite == 2 && !isfinite(f.stats[4].sum_squares) && f.stats[4].amax < 4);
     assert_true(f.stats[5].amax == FLT_MAX && f.stats[5].zeros == 0 && isfinite(f.stats[5].sum_squares));
-    assert_true(f.stats[0].zeros == 0 && f.stats[0].amax == fabsf(f.update.grad[0]));
+    assert_true(f.stats[0].zeros == 0 && f.stats[0].amax == fabsf(fp32(&f.update.gradient)[0]));
     finish(&f);
 }
 

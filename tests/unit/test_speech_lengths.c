@@ -103,7 +103,7 @@ static float run_pass(const fixture *f, int bucket, float *grad)
         run.input = f->fed;
     }
     ok(mixt__executable_run(step, &run));
-    memcpy(grad, t->params->grad, (size_t)t->params->total * sizeof *grad);
+    memcpy(grad, mixt__params_gradients(t->params), (size_t)t->params->total * sizeof *grad);
     return *(float *)mixt__executable_address(step, step->graph->loss);
 }
 

@@ -107,17 +107,17 @@ static mixt_step step(fixture *f)
 static float *snapshot(const fixture *f, size_t *bytes)
 {
     const mixt__params *p = f->trainer->inner->params;
-    size_t fp32 = (size_t)p->total * 4, low = (size_t)p->low_total[MIXT_DTYPE_FP16] * 2, at = 0;
+    size_t fp32 = (size_t)p->total * 4, low = (size_t)p->roles[MIXT_PARAM_COPY + MIXT_DTYPE_FP16].elements * 2, at = 0;
     size_t statistics = (size_t)p->state_total * 4;
     char *copy = calloc(1, 3 * fp32 + low + statistics + 64);
     const struct {
         const void *data;
         size_t bytes;
-    } arenas[] = {{p->master, fp32},
-                  {p->moment1, fp32},
-                  {p->moment2, fp32},
-                  {p->low[MIXT_DTYPE_FP16], low},
-                  {p->state, statistics}};
+    } arenas[] = {{mixt__params_weights(p), fp32},
+                  {mixt__role_fp32(&p->roles[MIXT_PARAM_MOMENT1]), fp32},
+                  {mixt__role_fp32(&p->roles[MIXT_PARAM_MOMENT2]), fp32},
+                  {p->roles[MIXT_PARAM_COPY + MIXT_DTYPE_FP16].data, low},
+                  {p->roles[MIXT_PARAM_STATE].data, statistics}};
     for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
         if (arenas[i].data && arenas[i].bytes)
             memcpy(copy + at, arenas[i].data, arenas[i].bytes);
@@ -131,7 +131,7 @@ static float *weights(const fixture *f, int64_t *count)
 {
     const mixt__params *p = f->trainer->inner->params;
     float *copy = malloc((size_t)p->total * sizeof *copy);
-    memcpy(copy, p->master, (size_t)p->total * sizeof *copy);
+    memcpy(copy, mixt__params_weights(p), (size_t)p->total * sizeof *copy);
     *count = p->total;
     return copy;
 }

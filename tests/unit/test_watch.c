@@ -56,10 +56,12 @@ static void same_state(const fixture *x, const fixture *y)
 {
     const mixt__params *a = x->trainer->inner->params, *b = y->trainer->inner->params;
     size_t bytes = (size_t)a->total * sizeof(float);
-    assert_memory_equal(a->master, b->master, bytes);
-    assert_memory_equal(a->moment1, b->moment1, bytes);
-    assert_memory_equal(a->moment2, b->moment2, bytes);
-    assert_memory_equal(a->state, b->state, (size_t)a->state_total * sizeof(float));
+    assert_memory_equal(mixt__params_weights(a), mixt__params_weights(b), bytes);
+    assert_memory_equal(mixt__role_fp32(&a->roles[MIXT_PARAM_MOMENT1]), mixt__role_fp32(&b->roles[MIXT_PARAM_MOMENT1]),
+                        bytes);
+    assert_memory_equal(mixt__role_fp32(&a->roles[MIXT_PARAM_MOMENT2]), mixt__role_fp32(&b->roles[MIXT_PARAM_MOMENT2]),
+                        bytes);
+    assert_memory_equal(mixt__params_state(a), mixt__params_state(b), (size_t)a->state_total * sizeof(float));
 }
 
 static const mixt__watch everything = {.targets = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16}};
@@ -143,7 +145,7 @@ static void statistics_are_true(void **state)
         double sum = 0, amax = 0;
         int64_t zeros = 0, flushed = 0;
         for (int64_t k = 0; k < s->count; k++) {
-            double g = (double)t->params->grad[s->offset + k];
+            double g = (double)mixt__params_gradients(t->params)[s->offset + k];
             sum += g;
             amax = fmax(amax, fabs(g));
             zeros += g == 0;

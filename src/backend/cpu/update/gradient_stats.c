@@ -13,7 +13,7 @@ _Static_assert(MIXT_CPU_CHUNK <= UINT16_MAX, "a chunk's counts are 16 bits");
 static void measure(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     mixt__chunk_stats *partial = update->workspace;
-    const float *g = update->grad + update->segments[chunk->segment].offset + chunk->begin;
+    const float *g = (const float *)update->gradient.data + update->segments[chunk->segment].offset + chunk->begin;
     mixt__update_loops_get()->stats(g, chunk->count, &partial[chunk->index]);
 }
 

@@ -1,4 +1,4 @@
-/* The optimizer on the CPU: one pass over the flat arenas that writes masters, moments and working copies.
+/* The optimizer on the CPU: one pass over the flat arenas that writes weights, moments and working copies.
  *
  * With g the unscaled and clipped gradient, lr the segment's rate, d its weight decay and t the number of this update:
  *   SGD       g += d·w; m = momentum·m + g; w -= lr·m (plain: lr·g; Nesterov: lr·(g + momentum·m))
@@ -59,6 +59,11 @@ static mixt__update_fn *loop_of(const mixt__optimizer *o)
     }
 }
 
+static float *fp32_at(const mixt__update_role *role, int64_t at)
+{
+    return role->data ? (float *)role->data + at : NULL;
+}
+
 /* LAMB's workspace: two sums a chunk, then one ratio a segment. */
 static double *chunk_sums(const mixt__update *update, int64_t chunk)
 {
@@ -75,8 +80,9 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
     int64_t at = segment->offset + chunk->begin;
-    mixt__update_loops_get()->lamb_moments(&rule, update->master + at, update->grad + at, update->moment1 + at,
-                                           update->moment2 + at, chunk->count, chunk_sums(update, chunk->index));
+    mixt__update_loops_get()->lamb_moments(&rule, fp32_at(&update->weight, at), fp32_at(&update->gradient, at),
+                                           fp32_at(&update->moments[0], at), fp32_at(&update->moments[1], at),
+                                           chunk->count, chunk_sums(update, chunk->index));
 }
 
 float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
@@ -111,19 +117,21 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
     for (int64_t done = 0; done < chunk->count; done += NARROW_BLOCK) {
         int64_t n = chunk->count - done < NARROW_BLOCK ? chunk->count - done : NARROW_BLOCK;
         int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
-        float *m = update->moment1 ? update->moment1 + at : NULL, *v = update->moment2 ? update->moment2 + at : NULL;
-        loop(&rule, update->master + at, update->grad + at, m, v, n);
+        float *w = fp32_at(&update->weight, at);
+        loop(&rule, w, fp32_at(&update->gradient, at), fp32_at(&update->moments[0], at),
+             fp32_at(&update->moments[1], at), n);
         if (narrow)
-            narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size,
-                   update->master + at, n);
+            narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size, w, n);
     }
 }
 
 static mixt_status check(const mixt__update *update)
 {
     int moments = mixt__optimizer_moments(&update->optimizer);
-    if ((moments > 0 && !update->moment1) || (moments > 1 && !update->moment2))
-        return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them", moments);
+    for (int i = 0; i < moments; i++)
+        if (!update->moments[i].data)
+            return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them",
+                              moments);
     for (int64_t i = 0; i < update->segment_count; i++) {
         mixt_dtype low = update->segments[i].low;
         if (low != MIXT_DTYPE_NONE && (!mixt__narrow(low) || !update->low[low]))

@@ -280,8 +280,10 @@ static mixt_status settle(const mixt__update *update)
 static mixt_status check(const mixt__update *update)
 {
     int moments = mixt__optimizer_moments(&update->optimizer);
-    if ((moments > 0 && !update->moment1) || (moments > 1 && !update->moment2))
-        return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them", moments);
+    for (int i = 0; i < moments; i++)
+        if (!update->moments[i].data)
+            return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them",
+                              moments);
     for (int64_t i = 0; i < update->segment_count; i++) {
         mixt_dtype low = update->segments[i].low;
         if (low != MIXT_DTYPE_NONE && ((low != MIXT_DTYPE_BF16 && low != MIXT_DTYPE_FP16) || !update->low[low]))
@@ -346,10 +348,10 @@ static float *ratios_of(const mixt__update *update, const mixt__cuda_table &tabl
 
 static arenas arenas_of(const mixt__update *update, const mixt__cuda_table &table)
 {
-    return {update->master,
-            update->moment1,
-            update->moment2,
-            update->grad,
+    return {(float *)update->weight.data,
+            (float *)update->moments[0].data,
+            (float *)update->moments[1].data,
+            (const float *)update->gradient.data,
             update->low[MIXT_DTYPE_BF16],
             update->low[MIXT_DTYPE_FP16],
             update->control,

@@ -1,0 +1,322 @@
+/* The table of roles: sizes, bytes, memory. */
+#include "runtime/params.h"
+
+#include "base/status.h"
+#include "num/num.h"
+
+#include <string.h>
+
+enum { LINE = 64 };
+
+/* ---- one role ---- */
+
+mixt__update_role mixt__role_for_update(const mixt__param_role *role)
+{
+    return (mixt__update_role){.data = role->data, .format = role->format, .stochastic = role->stochastic};
+}
+
+float *mixt__role_fp32(const mixt__param_role *role)
+{
+    return role->format == MIXT_DTYPE_FP32 ? (float *)(void *)role->data : NULL;
+}
+
+size_t mixt__role_size(const mixt__param_role *role, int64_t elements)
+{
+    return (size_t)elements * mixt_dtype_size(role->format);
+}
+
+void *mixt__role_at(const mixt__param_role *role, int64_t element)
+{
+    return role->data + mixt__role_size(role, element);
+}
+
+mixt__shape mixt__role_shape(const mixt__param_role *role, const mixt__shape *shape)
+{
+    mixt__shape turned = *shape;
+    if (role->layout == MIXT_ROLE_TRANSPOSED && shape->rank == 2) {
+        turned.dims[0] = shape->dims[1];
+        turned.dims[1] = shape->dims[0];
+    }
+    return turned;
+}
+
+bool mixt__role_saved(const mixt__param_role *role)
+{
+    return role->name && role->prefix;
+}
+
+/* ---- the table ---- */
+
+/** What every table has, where it has it. */
+static const mixt__param_role known[MIXT_PARAM_COPY + 1] = {
+    [MIXT_PARAM_WEIGHT] = {.name = "parameters", .prefix = "master/", .counts = MIXT_COUNTS_MASTERS},
+    [MIXT_PARAM_MOMENT1] = {.name = "first moments",
+                            .prefix = "moment1/",
+                            .counts = MIXT_COUNTS_MOMENTS,
+                            .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_MOMENT2] = {.name = "second moments",
+                            .prefix = "moment2/",
+                            .counts = MIXT_COUNTS_MOMENTS,
+                            .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_STATE] = {.name = "running statistics and frozen parameters",
+                          .prefix = "state/",
+                          .counts = MIXT_COUNTS_STATE},
+    [MIXT_PARAM_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
+    [MIXT_PARAM_OWN_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
+    [MIXT_PARAM_KEPT] = {.name = "running statistics", .counts = MIXT_COUNTS_STATE, .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_GATHERED] = {.name = "gathered parameters",
+                             .counts = MIXT_COUNTS_COPIES,
+                             .life = MIXT_LIFE_COPIES,
+                             .format = MIXT_DTYPE_UINT8},
+    [MIXT_PARAM_COPY] = {.name = "working copies", .counts = MIXT_COUNTS_COPIES, .life = MIXT_LIFE_COPIES},
+};
+
+/** Scales of a parameter. */
+static int64_t scales_of(const mixt__param_role *role, const mixt__param *param)
+{
+    switch (role->scales) {
+    case MIXT_SCALES_TENSOR:
+        return 1;
+    case MIXT_SCALES_CHANNEL:
+        return param->shape.rank ? param->shape.dims[0] : 1;
+    case MIXT_SCALES_BLOCK:
+        return (param->count + role->block - 1) / role->block;
+    default:
+        return 0;
+    }
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/** Sizes of a role that is there. @param elements of all ranks @param here of this one */
+static void size(const mixt__params *p, mixt__param_role *role, int64_t elements, int64_t here)
+{
+    role->elements = elements;
+    role->here = here;
+    role->scale_count = 0;
+    for (int64_t i = 0; role->scales && role->offset && i < p->count; i++)
+        role->scale_count += role->offset[i] >= 0 ? scales_of(role, &p->table[i]) : 0;
+    size_t bytes = mixt__role_size(role, here);
+    role->bytes = role->scale_count ? lines(bytes) + (size_t)role->scale_count * sizeof(float) : bytes;
+}
+
+/** Whether a table has a role that others may have. */
+static bool exists(const mixt__params *p, int id)
+{
+    bool training = p->moments >= 0;
+    if (id >= MIXT_PARAM_COPY)
+        return p->roles[id].elements > 0;
+    switch (id) {
+    case MIXT_PARAM_MOMENT1:
+        return p->moments >= 1;
+    case MIXT_PARAM_MOMENT2:
+        return p->moments >= 2;
+    case MIXT_PARAM_OWN_GRADIENT:
+        return training && p->shard.gradients;
+    case MIXT_PARAM_GRADIENT:
+    case MIXT_PARAM_KEPT:
+        return training;
+    case MIXT_PARAM_GATHERED:
+        return p->shard.gathered > 0;
+    default:
+        return true;
+    }
+}
+
+/** Elements of a role that every table has. */
+static int64_t elements_of(const mixt__params *p, int id)
+{
+    if (id >= MIXT_PARAM_COPY)
+        return p->roles[id].elements;
+    switch (id) {
+    case MIXT_PARAM_STATE:
+        return p->state_total;
+    case MIXT_PARAM_KEPT:
+        return p->statistics;
+    case MIXT_PARAM_GRADIENT:
+        return p->shard.gradients ? p->shard.window : p->total;
+    case MIXT_PARAM_OWN_GRADIENT:
+        return p->shard.room;
+    case MIXT_PARAM_GATHERED:
+        return (int64_t)p->shard.gathered;
+    default:
+        return p->total;
+    }
+}
+
+/** The record without its sizes. */
+static void describe(const mixt__params *p, int id, mixt__param_role *role)
+{
+    const mixt__param_role before = *role;
+    bool moment = id == MIXT_PARAM_MOMENT1 || id == MIXT_PARAM_MOMENT2, sharded = moment && p->shard.moments;
+    *role = known[id < MIXT_PARAM_COPY ? id : MIXT_PARAM_COPY];
+    role->elements = before.elements;
+    role->name = exists(p, id) ? role->name : NULL;
+    role->data = before.data;
+    role->borrowed = before.borrowed;
+    if (!role->format)
+        role->format = id < MIXT_PARAM_COPY ? MIXT_DTYPE_FP32 : (mixt_dtype)(id - MIXT_PARAM_COPY);
+    if (id == MIXT_PARAM_WEIGHT || moment)
+        role->offset = p->offset;
+    if (id == MIXT_PARAM_STATE || id == MIXT_PARAM_KEPT)
+        role->offset = p->state_offset;
+    if (sharded || (id == MIXT_PARAM_WEIGHT && p->shard.masters))
+        role->owner = MIXT_OWNER_SHARD;
+}
+
+static bool is_added(int id)
+{
+    return id >= MIXT_PARAM_ADDED && id < MIXT_PARAM_GRADIENT;
+}
+
+void mixt__params_lay_out_roles(mixt__params *p)
+{
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++) {
+        mixt__param_role *role = &p->roles[id];
+        if (is_added(id))
+            role->owner = p->shard.moments ? MIXT_OWNER_SHARD : MIXT_OWNER_ALL;
+        else
+            describe(p, id, role);
+        int64_t elements = role->name ? elements_of(p, id) : 0;
+        size(p, role, elements, role->owner == MIXT_OWNER_SHARD && role->name ? p->shard.room : elements);
+    }
+}
+
+int mixt__params_add_role(mixt__params *p, const mixt__param_role *role)
+{
+    int id = MIXT_PARAM_ADDED;
+    while (id < MIXT_PARAM_GRADIENT && p->roles[id].name)
+        id++;
+    if (id == MIXT_PARAM_GRADIENT)
+        return -1;
+    p->roles[id] = *role;
+    p->roles[id].offset = p->offset;
+    p->roles[id].data = NULL;
+    mixt__params_lay_out_roles(p);
+    return id;
+}
+
+/* ---- memory ---- */
+
+static mixt_status take(const mixt__params *p, mixt__param_role *role)
+{
+    const mixt__backend *b = p->backend;
+    bool host = role->place == MIXT_PLACE_HOST;
+    if (!role->name || role->data)
+        return MIXT_OK;
+    role->data = host ? b->alloc_host(role->bytes) : b->alloc(role->bytes);
+    if (!role->data)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of %s on %s", role->bytes, role->name,
+                          host ? "the host" : b->name);
+    if (!host)
+        return b->zero(role->data, role->bytes);
+    memset(role->data, 0, role->bytes);
+    return MIXT_OK;
+}
+
+mixt_status mixt__params_take_roles(mixt__params *p, mixt__role_life life)
+{
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++)
+        if (p->roles[id].life == life)
+            MIXT_TRY(take(p, &p->roles[id]));
+    return MIXT_OK;
+}
+
+void mixt__params_drop_roles(mixt__params *p, mixt__role_life life)
+{
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++) {
+        mixt__param_role *role = &p->roles[id];
+        if (role->life != life)
+            continue;
+        if (role->data && !role->borrowed && role->place == MIXT_PLACE_HOST)
+            p->backend->free_host(role->data);
+        else if (role->data && !role->borrowed)
+            p->backend->free(role->data);
+        role->data = NULL;
+        role->borrowed = false;
+    }
+}
+
+/* ---- what others ask ---- */
+
+char *mixt__params_gathered(const mixt__params *p)
+{
+    return p->roles[MIXT_PARAM_GATHERED].data;
+}
+
+float *mixt__params_weights(const mixt__params *p)
+{
+    return mixt__role_fp32(&p->roles[MIXT_PARAM_WEIGHT]);
+}
+
+float *mixt__params_gradients(const mixt__params *p)
+{
+    return mixt__role_fp32(&p->roles[MIXT_PARAM_GRADIENT]);
+}
+
+float *mixt__params_own_gradients(const mixt__params *p)
+{
+    return mixt__role_fp32(&p->roles[MIXT_PARAM_OWN_GRADIENT]);
+}
+
+float *mixt__params_state(const mixt__params *p)
+{
+    return mixt__role_fp32(&p->roles[MIXT_PARAM_STATE]);
+}
+
+void mixt__params_fill_update(const mixt__params *p, mixt__update *update)
+{
+    update->weight = mixt__role_for_update(&p->roles[MIXT_PARAM_WEIGHT]);
+    update->gradient = mixt__role_for_update(&p->roles[MIXT_PARAM_GRADIENT]);
+    update->moments[0] = mixt__role_for_update(&p->roles[MIXT_PARAM_MOMENT1]);
+    update->moments[1] = mixt__role_for_update(&p->roles[MIXT_PARAM_MOMENT2]);
+    update->statistics = mixt__params_state(p);
+    update->kept = mixt__role_fp32(&p->roles[MIXT_PARAM_KEPT]);
+    update->statistics_count = p->statistics;
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+        update->low[d] = p->roles[MIXT_PARAM_COPY + d].data;
+}
+
+int64_t mixt__params_offset(const mixt__params *p, int id, int64_t param)
+{
+    const mixt__param_role *role = &p->roles[id];
+    return role->name && role->offset ? role->offset[param] : -1;
+}
+
+mixt_status mixt__params_read_role(const mixt__params *p, int id, float *values)
+{
+    const mixt__param_role *role = &p->roles[id];
+    if (role->format == MIXT_DTYPE_FP32)
+        return p->backend->download(values, role->data, role->bytes);
+    void *narrow = mixt__alloc_uninit(role->bytes);
+    mixt_status status = narrow ? p->backend->download(narrow, role->data, role->bytes)
+                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory to widen the %s", role->name);
+    if (status == MIXT_OK)
+        mixt__widen(role->format)(values, narrow, role->here);
+    mixt__free(narrow);
+    return status;
+}
+
+mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
+{
+    size_t sums[MIXT_COUNTS] = {0};
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++)
+        sums[p->roles[id].counts] += p->roles[id].bytes;
+    return (mixt__params_bytes){.masters = sums[MIXT_COUNTS_MASTERS],
+                                .copies = sums[MIXT_COUNTS_COPIES],
+                                .gradients = sums[MIXT_COUNTS_GRADIENTS],
+                                .moments = sums[MIXT_COUNTS_MOMENTS],
+                                .state = sums[MIXT_COUNTS_STATE] + (p->shared ? 0 : p->given_bytes)};
+}
+
+size_t mixt__params_weight_bytes(const mixt__params *p)
+{
+    size_t bytes = p->given_bytes;
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++)
+        if (p->roles[id].life == MIXT_LIFE_WEIGHTS || p->roles[id].life == MIXT_LIFE_COPIES)
+            bytes += p->roles[id].bytes;
+    return bytes;
+}
