@@ -2,8 +2,8 @@
  * One thread. */
 #include "base/alloc.h"
 #include "base/threads.h"
-#include "data/augment.h"
-#include "data/picture.h"
+#include "data/image/augment.h"
+#include "data/image/picture.h"
 #include "mixt/data.h"
 
 #include <math.h>

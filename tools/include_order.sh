@@ -3,6 +3,7 @@
 # (ops.h and ops.def are the list of op records, attrs.h their attributes: what a backend's candidate table needs.)
 # A header called *_inside.h is for its own folder, whoever may include that: so nobody above src/train sees what a
 # trainer is made of.
+# A folder and the folders in it are one layer.
 # A line names a folder and what it may include beside itself and the public headers: folders, or patterns of files.
 set -eu
 root=${1:-$(dirname "$0")/..}
@@ -20,9 +21,12 @@ backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops policy passes backend
 train     base num graph ops model policy passes backend runtime data store dist
 watch     base num
+stats     base
+draw      base store
 steer     base num graph ops model passes backend runtime data store dist train config policy api watch
 infer     base num graph ops policy passes backend runtime model
 api       base num graph ops model passes backend runtime data store train infer config policy models
+tasks     base num graph ops model backend runtime data store train infer config policy models api
 inspect   base num graph ops model passes backend runtime data store train infer config policy models api
 store     base num
 dist      base num
@@ -32,7 +36,7 @@ models    base num graph ops model
 run       base num graph ops model passes backend runtime data store dist train infer config policy models api watch steer
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
 page      base num config store run
-choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify
+choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect draw run verify
 prove     base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify page
 '
 

@@ -6,7 +6,7 @@
 #include "choose/look.h"
 #include "choose/trial.h"
 #include "num/num.h"
-#include "run/fit.h"
+#include "run/open/fit.h"
 #include "run/run.h"
 
 #include <jansson.h>

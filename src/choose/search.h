@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "mixt/search.h"
-#include "run/experiment.h"
+#include "run/open/experiment.h"
 
 #include <jansson.h>
 

@@ -14,7 +14,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "run/init.h"
+#include "run/open/init.h"
 
 #include <math.h>
 

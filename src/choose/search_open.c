@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "mixt/machine.h"
-#include "run/init.h"
+#include "run/open/init.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The heat map of an analysis as a picture: a row a layer, a column a format and mode, colour and number the score. */
 #include "choose/sensitivity.h"
 
-#include "inspect/canvas.h"
+#include "draw/canvas.h"
 #include "store/file.h"
 
 #include <math.h>

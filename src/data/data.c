@@ -1,9 +1,9 @@
 /* Opening a set by its spec. The table of kinds is the only place that knows them all. */
-#include "data/audio.h"
+#include "data/audio/audio.h"
 #include "data/buckets.h"
-#include "data/folder.h"
-#include "data/inputs_text.h"
-#include "data/tokenizer.h"
+#include "data/image/folder.h"
+#include "data/text/inputs_text.h"
+#include "data/text/tokenizer.h"
 
 #include "base/threads.h"
 

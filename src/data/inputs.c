@@ -1,11 +1,11 @@
 /* Opening inputs by what the file is, and one row to one sample. */
 #include "mixt/predict.h"
 
-#include "data/audio.h"
-#include "data/augment.h"
+#include "data/audio/audio.h"
+#include "data/image/augment.h"
 #include "data/data.h"
-#include "data/folder.h"
-#include "data/inputs_text.h"
+#include "data/image/folder.h"
+#include "data/text/inputs_text.h"
 #include "store/tensor.h"
 
 #include <string.h>

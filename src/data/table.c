@@ -5,7 +5,7 @@
  * keep the file's order. Statistics always come from the training rows, whatever part is opened; what a file says of
  * its columns and targets must agree with the training file.
  */
-#include "data/augment.h"
+#include "data/image/augment.h"
 #include "data/data.h"
 #include "store/tensor.h"
 

@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 #include "graph/op.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "base/handles.h"
 #include "config/config.h"
 #include "mixt/adopt.h"
-#include "run/rows.h"
+#include "run/report/rows.h"
 
 enum { MIXT_ADOPT_NAME = 80, MIXT_ADOPT_PATH = 300 };
 

@@ -7,7 +7,7 @@
 #include "base/handles.h"
 #include "config/config.h"
 #include "mixt/compare.h"
-#include "run/rows.h"
+#include "run/report/rows.h"
 
 enum { MIXT_COMPARE_PATH = 900, MIXT_COMPARE_FIGURES = 16 };
 

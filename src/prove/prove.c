@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "mixt/policy.h"
 #include "prove/compare.h"
-#include "run/inputs.h"
+#include "run/open/inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>

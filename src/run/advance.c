@@ -6,7 +6,7 @@
 #include "run/advance.h"
 
 #include "base/files.h"
-#include "run/phases.h"
+#include "run/open/phases.h"
 #include "steer/decision.h"
 
 #include <stdio.h>

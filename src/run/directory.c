@@ -5,8 +5,8 @@
 #include "base/status.h"
 #include "data/data.h"
 #include "mixt/run.h"
-#include "run/foreign.h"
-#include "run/inputs.h"
+#include "run/open/foreign.h"
+#include "run/open/inputs.h"
 #include "store/file.h"
 
 #include <errno.h>

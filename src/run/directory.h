@@ -5,7 +5,7 @@
 #ifndef MIXT_RUN_DIRECTORY_H
 #define MIXT_RUN_DIRECTORY_H
 
-#include "run/rows.h"
+#include "run/report/rows.h"
 #include "config/config.h"
 #include "mixt/policy.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "dist/meanwhile.h"
-#include "run/weights.h"
-#include "train/sharded.h"
+#include "run/open/weights.h"
+#include "train/dist/sharded.h"
 
 #include <stdio.h>
 

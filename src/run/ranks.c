@@ -8,7 +8,7 @@
 #include "dist/launcher.h"
 #include "dist/meanwhile.h"
 #include "run/build.h"
-#include "run/device_sums.h"
+#include "run/open/device_sums.h"
 #include "run/resume.h"
 #include "run/signals.h"
 #include "store/file.h"

@@ -5,13 +5,13 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "run/saves.h"
-#include "run/chosen.h"
-#include "run/history.h"
-#include "run/inputs.h"
+#include "run/auto/chosen.h"
+#include "run/report/history.h"
+#include "run/open/inputs.h"
 #include "policy/policy.h"
 #include "run/order.h"
-#include "run/phases.h"
-#include "run/policy.h"
+#include "run/open/phases.h"
+#include "run/open/policy.h"
 #include "store/file.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "data/data.h"
 #include "dist/meanwhile.h"
 #include "run/order.h"
-#include "run/phases.h"
+#include "run/open/phases.h"
 #include "run/ranks.h"
 #include "store/checksum.h"
 

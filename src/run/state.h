@@ -5,7 +5,7 @@
 #ifndef MIXT_RUN_STATE_H
 #define MIXT_RUN_STATE_H
 
-#include "run/thinning.h"
+#include "run/report/thinning.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 
 #include "policy/policy.h"
 #include "steer/together.h"
-#include "train/turns.h"
+#include "train/dist/turns.h"
 
 mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
 {

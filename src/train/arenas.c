@@ -1,7 +1,7 @@
 /* Slices of arenas, and the pieces of tensors that lie in them. */
 #include "train/arenas.h"
 
-#include "train/local.h"
+#include "train/dist/local.h"
 #include "train/trainer_inside.h"
 
 enum { UNIT = 16 }; // elements: what a rank writes of an arena that all have begins at multiples of it

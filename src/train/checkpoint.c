@@ -5,7 +5,7 @@
 #include "base/threads.h"
 #include "train/arenas.h"
 #include "train/faults.h"
-#include "train/feedback.h"
+#include "train/dist/feedback.h"
 #include "train/trainer_inside.h"
 
 #include <math.h>

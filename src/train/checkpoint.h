@@ -19,7 +19,7 @@ typedef struct mixt__snapshot {
     mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
     int64_t piece_count;
     char *blocks[MIXT_PARAM_ROLES]; // copies of roles that are saved; NULL: their own memory is read
-    float *feedback; // what ranks have each of their own: see train/feedback.c; NULL: they do not compress
+    float *feedback; // what ranks have each of their own: see train/dist/feedback.c; NULL: they do not compress
     json_t *scalars; // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;

@@ -3,7 +3,7 @@
  * Its plan is made before its memory is taken, and both can be done before the first step. Where there is no room, the
  * batch is halved until there is: a validation must never end a run that trains.
  */
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 
 #include "base/log.h"
 #include "base/memory.h"

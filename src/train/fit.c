@@ -5,7 +5,7 @@
 
 #include "train/lengths.h"
 #include "train/seconds.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 #include "train/trainer_inside.h"
 
 #include <math.h>

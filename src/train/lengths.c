@@ -3,7 +3,7 @@
 
 #include "data/buckets.h"
 #include "graph/op.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 #include "train/trainer_inside.h"
 
 static int last_of(const mixt__trainer *t)

@@ -9,12 +9,12 @@
 #include "base/rng.h"
 #include "data/buckets.h"
 #include "data/prefetch.h"
-#include "train/device_sums.h"
+#include "train/dist/device_sums.h"
 #include "train/faults.h"
 #include "train/lengths.h"
-#include "train/local.h"
+#include "train/dist/local.h"
 #include "train/pass_weights.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 #include "train/watch.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "train/faults.h"
 #include "train/finetune.h"
 #include "train/lengths.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 #include "train/watch.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "mixt/train.h"
 #include "runtime/compile.h"
 #include "train/feed.h"
-#include "train/ranks.h"
+#include "train/dist/ranks.h"
 #include "model/model.h"
 
 #include <signal.h>
@@ -33,7 +33,7 @@ typedef struct mixt__trainer_settings {
     float weight_decay, clip_norm, clip_value;
     int64_t batch, eval_batch, accumulate; // of a pass, of a pass of evaluation; passes of an update
     int64_t split;                         // passes of a part that share a batch of the data
-    int64_t ranks;                         // parts of an update that are made apart: see train/ranks.h
+    int64_t ranks;                         // parts of an update that are made apart: see train/dist/ranks.h
     uint64_t seed;
     bool no_fusion;
     size_t recompute_budget;                       // bytes of activations; 0: no limit

@@ -4,7 +4,7 @@
 #include "graph/op.h"
 #include "ops/ops.h"
 #include "train/lengths.h"
-#include "train/sharded.h"
+#include "train/dist/sharded.h"
 #include "train/trainer_inside.h"
 
 static void attach(mixt__trainer *t, mixt__executable *watched)

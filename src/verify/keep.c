@@ -1,9 +1,9 @@
 /* A verification as a file of JSON: all that was measured, for mixt table and for scripts. */
 #include "verify/verify.h"
 
-#include "run/inputs.h"
-#include "run/metrics.h"
-#include "run/rows.h"
+#include "run/open/inputs.h"
+#include "run/report/metrics.h"
+#include "run/report/rows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
-#include "run/chosen.h"
-#include "run/init.h"
-#include "run/phases.h"
+#include "run/auto/chosen.h"
+#include "run/open/init.h"
+#include "run/open/phases.h"
 
 #include <math.h>
 #include <stdarg.h>

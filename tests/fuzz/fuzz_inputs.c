@@ -4,7 +4,7 @@
 
 #include "data/facts.h"
 #include "mixt/predict.h"
-#include "run/inputs.h"
+#include "run/open/inputs.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Parallel text: one file with both languages, shared out; and a vocabulary learned from it. */
 #include "fuzz.h"
 
-#include "data/bpe_learn.h"
+#include "data/text/bpe_learn.h"
 #include "data/data.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Pictures (PPM, PGM, and JPEG where it is built in), and their way into a sample of a fixed size. */
 #include "fuzz.h"
 
-#include "data/augment.h"
-#include "data/picture.h"
+#include "data/image/augment.h"
+#include "data/image/picture.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* PNG. Mutations would all end at a chunk's checksum, so those are set right first, in every second run. */
 #include "fuzz.h"
 
-#include "data/picture.h"
+#include "data/image/picture.h"
 
 #include <stdlib.h>
 #include <string.h>

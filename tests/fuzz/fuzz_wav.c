@@ -1,7 +1,7 @@
 /* WAV: one recording, read whole and by its header, brought to another rate and made into features; a set of them. */
 #include "fuzz.h"
 
-#include "data/audio.h"
+#include "data/audio/audio.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "tokenize.h"
 
 #include "base/threads.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>

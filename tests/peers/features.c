@@ -4,7 +4,7 @@
  *
  * RATE 0: the file's own. The recording is taken whole. compare_audio.py holds them against librosa's.
  */
-#include "data/audio.h"
+#include "data/audio/audio.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "mixt/mixt.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "run/experiment.h"
+#include "run/open/experiment.h"
 #include "steer/diagnosis.h"
 #include "train/faults.h"
 #include "train/trainer_inside.h"

@@ -10,7 +10,7 @@
 #include "data_files.h"
 #include "recordings.h"
 
-#include "data/audio.h"
+#include "data/audio/audio.h"
 #include "mixt/predict.h"
 #include "mixt/transcript.h"
 

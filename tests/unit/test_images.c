@@ -9,7 +9,7 @@
 
 #include "data_files.h"
 
-#include "data/augment.h"
+#include "data/image/augment.h"
 #include "data/data.h"
 
 enum { PIXELS = 3072, RECORD = PIXELS + 1 };

@@ -9,7 +9,7 @@
 #include "data_files.h"
 
 #include "base/globs.h"
-#include "inspect/canvas.h"
+#include "draw/canvas.h"
 #include "mixt/mixt.h"
 
 #include <locale.h>

@@ -9,7 +9,7 @@
 
 #include "../support/temp_folder.h"
 
-#include "run/metrics.h"
+#include "run/report/metrics.h"
 #include "run/run.h"
 
 #include <math.h>

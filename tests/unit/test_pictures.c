@@ -9,7 +9,7 @@
 #include "data_files.h"
 
 #include "data/data.h"
-#include "data/picture.h"
+#include "data/image/picture.h"
 #include "data/prefetch.h"
 
 #include <sys/stat.h>

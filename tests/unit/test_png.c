@@ -7,7 +7,7 @@
 
 #include "data_files.h"
 
-#include "data/picture.h"
+#include "data/image/picture.h"
 
 #include <sys/stat.h>
 

@@ -8,7 +8,7 @@
 #include "choose/assumed.h"
 #include "choose/cost.h"
 #include "mixt/advise.h"
-#include "run/experiment.h"
+#include "run/open/experiment.h"
 
 #include <math.h>
 #include <stdio.h>

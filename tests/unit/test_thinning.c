@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "run/thinning.h"
+#include "run/report/thinning.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/threads.h"
-#include "data/bpe.h"
+#include "data/text/bpe.h"
 #include "data/unicode.h"
 
 #define GOLDEN "tests/data/tokens"

@@ -8,7 +8,7 @@
 #include "data_files.h"
 
 #include "data/data.h"
-#include "data/token_cache.h"
+#include "data/text/token_cache.h"
 
 #include <glob.h>
 #include <sys/stat.h>

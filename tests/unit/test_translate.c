@@ -9,7 +9,7 @@
 #include "data_files.h"
 
 #include "base/rng.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "infer/beam.h"
 #include "mixt/mixt.h"
 

@@ -1,0 +1,37 @@
+/* The same batches from the good state on: the same bits, so the same number breaks. */
+#include "run/auto/blame.h"
+
+#include "mixt/debug.h"
+#include "policy/policy.h"
+
+#include <stdio.h>
+
+static mixt_status look(mixt_run *run, int64_t step, mixt_debug **debug)
+{
+    mixt__experiment *e = &run->experiment;
+    if (e->phases.policy && mixt__policy_phase_at(e->phases.policy, run->steer.good.step + 1) != e->phases.current)
+        return mixt__fail(MIXT_ERROR_STATE, "another phase lies between"); // whose updates cannot be made here
+    MIXT_TRY(mixt__snapshot_restore(mixt__good_snapshot(run), e->trainer->inner));
+    for (int64_t next = run->steer.good.step + 1; next < step; next++) {
+        mixt__steer_skip(run);
+        MIXT_TRY(mixt_trainer_step(e->trainer, e->train, NULL));
+    }
+    mixt__steer_skip(run);
+    return mixt_debug_step(e->trainer, e->train, debug);
+}
+
+void mixt__blame(mixt_run *run, int64_t step, mixt_finding *finding)
+{
+    mixt_debug *debug = NULL;
+    if (run->group || !mixt__good_snapshot(run) || look(run, step, &debug) != MIXT_OK)
+        return;
+    mixt_debug_info info = mixt_debug_describe(debug);
+    const mixt_debug_value *value = info.first_nonfinite >= 0 ? mixt_debug_value_at(debug, info.first_nonfinite) : NULL;
+    if (value && !*info.source && *value->layer && mixt_dtype_size(value->dtype) < 4) {
+        snprintf(finding->layers[0], sizeof finding->layers[0], "%s", value->layer);
+        snprintf(finding->format, sizeof finding->format, "%s", mixt_dtype_name(value->dtype));
+        snprintf(finding->text, sizeof finding->text, "%.40s of %.80s made it", value->op, value->layer);
+        finding->layer_count = 1;
+    }
+    mixt_debug_free(debug);
+}

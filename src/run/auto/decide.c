@@ -1,0 +1,134 @@
+/* Doing what a decision says: one function an action. */
+#include "run/auto/steer.h"
+
+#include "base/c_locale.h"
+#include "run/open/memory.h"
+#include "run/open/phases.h"
+#include "run/open/policy.h"
+#include "run/auto/pressure.h"
+#include "run/ranks.h"
+#include "run/run.h"
+#include "steer/decision.h"
+#include "train/dist/turns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static mixt_status change_policy(mixt_run *run, const mixt_decision *d)
+{
+    mixt_policy *policy;
+    MIXT_TRY(mixt__decision_policy(d, mixt__run_policy(run), &policy));
+    return mixt__run_adopt_policy(run, policy);
+}
+
+static mixt_status set(mixt_config *config, const char *key, const char *value)
+{
+    char assignment[192];
+    snprintf(assignment, sizeof assignment, "%s=%s", key, value);
+    return mixt_config_set(config, assignment, "auto.steer");
+}
+
+/** The lowest learning rate follows the highest. */
+static mixt_status set_min_lr(mixt_config *config, const mixt_decision *d)
+{
+    char value[48];
+    double from = strtod(d->from, NULL), to = strtod(d->to, NULL),
+           least = mixt__config_float(config, MIXT_KEY_TRAIN_MIN_LR);
+    mixt__print_number(value, sizeof value, "%.9g", from > 0 ? least * to / from : least);
+    return set(config, mixt__config_table[MIXT_KEY_TRAIN_MIN_LR].name, value);
+}
+
+static mixt_status change_setting(mixt_run *run, const mixt_decision *d)
+{
+    mixt_config *next;
+    MIXT_TRY(mixt_config_copy(run->config, &next));
+    mixt_status status = set(next, d->key, d->to);
+    if (status == MIXT_OK && d->action == MIXT_ACTION_LR)
+        status = set_min_lr(next, d);
+    if (status == MIXT_OK)
+        status = mixt__run_adopt_config(run, next);
+    if (status != MIXT_OK)
+        mixt_config_free(next);
+    return status;
+}
+
+static mixt_status change_memory(mixt_run *run, const mixt_decision *d)
+{
+    mixt_config *next;
+    MIXT_TRY(mixt_config_copy(run->config, &next));
+    mixt_status status = set(next, d->key, d->to);
+    if (status == MIXT_OK)
+        status = mixt__run_adopt_memory(run, next);
+    if (status != MIXT_OK)
+        mixt_config_free(next);
+    return status;
+}
+
+static mixt_status leave_out(mixt_run *run, const mixt_decision *d)
+{
+    mixt__steer *s = &run->steer;
+    if (s->skip_count == MIXT_BATCHES_SKIPPED)
+        return mixt__fail(MIXT_ERROR_STATE, "%d batches have been left out already", MIXT_BATCHES_SKIPPED);
+    s->skips[s->skip_count++] = strtoll(d->to, NULL, 10);
+    return MIXT_OK;
+}
+
+static mixt_status change_nothing(mixt_run *run, const mixt_decision *d)
+{
+    (void)run;
+    (void)d;
+    return MIXT_OK;
+}
+
+static mixt_status (*const does[MIXT_ACTION_COUNT])(mixt_run *, const mixt_decision *) = {
+    [MIXT_ACTION_NONE] = change_nothing,  [MIXT_ACTION_PRECISION] = change_policy,
+    [MIXT_ACTION_SCALE] = change_setting, [MIXT_ACTION_ROLLBACK] = change_nothing,
+    [MIXT_ACTION_SKIP] = leave_out,       [MIXT_ACTION_CLIP] = change_setting,
+    [MIXT_ACTION_LR] = change_setting,    [MIXT_ACTION_MEMORY] = change_memory,
+    [MIXT_ACTION_STOP] = change_nothing,
+};
+
+/** What the step holds, measured. */
+static int64_t step_bytes(const mixt_run *run)
+{
+    return (int64_t)mixt__trainer_memory(run->experiment.trainer->inner).allocated;
+}
+
+/** What is to be done, for one rank after the other where kernels are chosen by the clock. */
+typedef struct task {
+    mixt_run *run;
+    const mixt_decision *decision;
+} task;
+
+static mixt_status act(void *user)
+{
+    const task *t = user;
+    return does[t->decision->action](t->run, t->decision);
+}
+
+mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
+{
+    char text[MIXT_DECISION_TEXT];
+    mixt__steer *s = &run->steer;
+    mixt_decision done = *decision, *d = &done;
+    d->bytes_before = d->bytes_after = 0;
+    int64_t before = step_bytes(run);
+    task work = {run, d};
+    mixt_status status = mixt__in_turn(run->group, run->experiment.context->backend, act, &work);
+    if (mixt__run_agree_on(run, "answer to a decision", status == MIXT_OK ? "done" : "not done") != MIXT_OK)
+        return mixt__run_agree(run, status); // some train otherwise from here on: the reason is of one that does not
+    if (status != MIXT_OK)
+        mixt__run_note(run, true, "step %lld: %s is not done: %s", (long long)d->step, mixt_action_name(d->action),
+                       mixt_error_text());
+    else if (d->action == MIXT_ACTION_MEMORY) {
+        d->bytes_before = before;
+        d->bytes_after = step_bytes(run);
+    }
+    s->decisions += d->action != MIXT_ACTION_STOP;
+    s->rollbacks += d->back >= 0 && d->action != MIXT_ACTION_STOP;
+    run->result.decisions = s->decisions;
+    run->result.rollbacks = s->rollbacks;
+    mixt_event event = {.kind = MIXT_EVENT_DECISION, .decision = d, .text = mixt__decision_text(d, text)};
+    MIXT_TRY(mixt__rows_add(&run->dir.events, mixt__decision_row(d, mixt__run_seconds(run))));
+    return mixt__run_tell(run, event);
+}

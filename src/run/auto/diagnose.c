@@ -1,0 +1,66 @@
+/* Asking for a diagnosis and passing it on. */
+#include "run/auto/diagnose.h"
+
+#include "run/open/memory.h"
+#include "steer/diagnosis.h"
+
+#include <stdio.h>
+
+/** What evaluation was planned with is gone where the trainer was compiled for FP32 meanwhile. */
+static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_diagnosis *d)
+{
+    mixt__trainer *t = run->experiment.trainer->inner;
+    mixt__diagnose_request request = {.ring = &run->steer.good.ring, .data = run->experiment.train, .step = step};
+    const mixt__executable *before = mixt__trainer_compiled(t);
+    request.symptom = symptom;
+    request.stay = true;
+    mixt_status status = mixt__diagnose(&request, d);
+    if (mixt__trainer_compiled(t) != before)
+        mixt__run_change_validation(run, mixt__trainer_settings_of(t)->eval_batch);
+    return status;
+}
+
+bool mixt__run_diagnose(mixt_run *run, int64_t step, mixt_cause symptom, mixt_diagnosis *d)
+{
+    if (!run->steer.good.open)
+        return false;
+    if (ask(run, step, symptom, d) != MIXT_OK) {
+        mixt__run_note(run, false, "step %lld: no diagnosis: %s", (long long)step, mixt_error_text());
+        if (run->group)
+            mixt__group_give_up(run->group); // unless all ranks know: else they would wait for this one
+        if (run->group)
+            run->group->settled = false;
+        return false;
+    }
+    if (mixt__rows_add(&run->dir.events, mixt__diagnosis_row(d, step, mixt__run_seconds(run))) != MIXT_OK)
+        mixt__run_note(run, true, "a diagnosis cannot be written: %s", mixt_error_text());
+    (void)mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_DIAGNOSIS, .diagnosis = d, .text = d->text});
+    return true;
+}
+
+/** The update's batch as skips name it: updates from 0, were none left out. */
+static int64_t batch_of(const mixt_run *run, int64_t step)
+{
+    const mixt__trace_row *row = mixt__trace_row_of(&run->steer.good.ring.trace, step);
+    return row ? row->batch / mixt__trainer_settings_of(run->experiment.trainer->inner)->accumulate : -1;
+}
+
+void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
+{
+    if (d->kind == MIXT_DIAGNOSIS_PRECISION && *d->op)
+        snprintf(f->text, sizeof f->text, "%.40s of %.80s made it", d->op, d->layers[0]);
+    else
+        snprintf(f->text, sizeof f->text, "%s", d->text);
+    if (d->kind == MIXT_DIAGNOSIS_NOTHING || d->kind == MIXT_DIAGNOSIS_MEMORY)
+        return;
+    f->certain = true;
+    f->cause = d->cause;
+    f->persists = d->persists;
+    f->batch = d->kind == MIXT_DIAGNOSIS_BATCH || d->kind == MIXT_DIAGNOSIS_PRECISION ? batch_of(run, d->step) : -1;
+    f->layer_count = 0;
+    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
+        snprintf(f->layers[f->layer_count++], sizeof f->layers[0], "%s", d->layers[i]);
+    mixt__good_choose(run, d->good);
+    if (f->good >= 0)
+        f->good = mixt__good_step(run);
+}

@@ -1,0 +1,93 @@
+/* The decisions of another run's record, each after the update that it was in force from. */
+#include "run/auto/steer.h"
+
+#include "base/alloc.h"
+#include "base/files.h"
+#include "run/run.h"
+#include "steer/decision.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** The update after which a decision counts: where the run went back, that. */
+static int64_t in_force(const mixt_decision *d)
+{
+    return d->back >= 0 ? d->back : d->step;
+}
+
+static mixt_status add(mixt__steer *s, int64_t *room, const mixt_decision *d)
+{
+    if (!mixt__grow((void **)&s->recorded, room, s->recorded_count, sizeof *s->recorded))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the decisions of auto.replay");
+    mixt_decision *added = &s->recorded[s->recorded_count++];
+    *added = *d;
+    added->step = in_force(d);
+    added->back = -1;
+    return MIXT_OK;
+}
+
+/** A row of the file; what is no decision, and the end of that run, is passed over. */
+static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text, const char *path, int64_t line)
+{
+    json_error_t error;
+    mixt_decision d;
+    bool found = false;
+    json_t *row = json_loads(text, 0, &error);
+    mixt_status status =
+        row ? mixt__decision_read(row, &d, &found) : mixt__fail(MIXT_ERROR_FORMAT, "a row of JSON was expected");
+    json_decref(row);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "auto.replay: %s:%lld", path, (long long)line);
+    bool chosen = found && !strcmp(d.from, "auto"); // what that run began with
+    if (chosen)
+        s->chosen = d;
+    if (found && (chosen || d.action == MIXT_ACTION_STOP))
+        mixt__decision_free(chosen ? &s->chosen : &d);
+    if (!found || chosen || d.action == MIXT_ACTION_STOP)
+        return MIXT_OK;
+    status = add(s, room, &d);
+    if (status != MIXT_OK)
+        mixt__decision_free(&d);
+    for (int64_t i = 0; i < s->recorded_count; i++) // it went back behind those: they are in force from there too
+        s->recorded[i].step = s->recorded[i].step < in_force(&d) ? s->recorded[i].step : in_force(&d);
+    return status;
+}
+
+mixt_status mixt__steer_read(mixt_run *run)
+{
+    const char *path = mixt__config_string(run->config, MIXT_KEY_AUTO_REPLAY);
+    char *text = NULL;
+    size_t size = 0;
+    int64_t room = 0, line = 0;
+    mixt_status status = MIXT_OK;
+    if (!*path)
+        return MIXT_OK;
+    FILE *file = mixt__file_open_stream(path);
+    if (!file)
+        return mixt__fail(MIXT_ERROR_FILE, "auto.replay: %s cannot be opened: %s", path, mixt__file_problem(errno));
+    while (status == MIXT_OK && getline(&text, &size, file) > 0)
+        status = take_row(&run->steer, &room, text, path, ++line);
+    free(text);
+    fclose(file);
+    return status;
+}
+
+bool mixt__steer_recorded(const mixt_run *run, int64_t step)
+{
+    const mixt__steer *s = &run->steer;
+    return s->replayed < s->recorded_count && s->recorded[s->replayed].step == step;
+}
+
+bool mixt__steer_replay(mixt_run *run, int64_t step)
+{
+    mixt__steer *s = &run->steer;
+    bool any = false;
+    while (mixt__steer_recorded(run, step) && s->asked_count < MIXT_DECISIONS_ASKED &&
+           mixt_run_ask_decision(run, &s->recorded[s->replayed]) == MIXT_OK) {
+        s->replayed++;
+        any = true;
+    }
+    return any;
+}

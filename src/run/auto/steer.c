@@ -1,0 +1,348 @@
+/* From updates to decisions. */
+#include "run/auto/steer.h"
+
+#include "base/c_locale.h"
+#include "run/auto/blame.h"
+#include "run/auto/diagnose.h"
+#include "run/auto/pressure.h"
+#include "run/ranks.h"
+#include "run/run.h"
+#include "steer/controller.h"
+#include "steer/decision.h"
+#include "steer/inquiry.h"
+#include "store/checksum.h"
+#include "watch/monitor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SUSPICIONS_APART = 20, // updates
+    LOOKS_FREE = 1000,     // updates that looks at suspicions may compute again, and …
+    LOOKS_SHARE = 10,      // … one for so many that the run has made: a noisy run must not spend its time on them
+};
+
+bool mixt__steer_wanted(const mixt_run *run)
+{
+    return mixt__config_bool(run->config, MIXT_KEY_AUTO_STEER) &&
+           !*mixt__config_string(run->config, MIXT_KEY_AUTO_REPLAY);
+}
+
+/* ---- opening, saving ---- */
+
+static mixt_controller_options wanted(const mixt_run *run)
+{
+    mixt_controller_options o = {.retries = mixt__config_int(run->config, MIXT_KEY_AUTO_RETRIES)};
+    o.cooldown = mixt__config_int(run->config, MIXT_KEY_AUTO_COOLDOWN);
+    o.calm = mixt__config_int(run->config, MIXT_KEY_AUTO_CALM);
+    o.scale_floor = (double)mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling.floor;
+    for (int word = 0; word <= MIXT_ACTION_LR - MIXT_ACTION_PRECISION; word++) // the words in this order
+        if (mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, word))
+            o.may |= 1u << (MIXT_ACTION_PRECISION + word);
+    return o;
+}
+
+json_t *mixt__steer_pack(mixt_run *run)
+{
+    const mixt__steer *s = &run->steer;
+    json_t *skips = json_array();
+    char bits[MIXT_BITS_TEXT];
+    mixt__run_bits(run, bits);
+    for (int64_t i = 0; i < s->skip_count; i++)
+        json_array_append_new(skips, json_integer(s->skips[i]));
+    return json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
+                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
+                     "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
+                     (json_int_t)(s->good.open ? s->good.step : -1), "older",
+                     (json_int_t)(s->good.open ? s->good.older.step : -1), "replayed", (json_int_t)s->replayed,
+                     "decisions", (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
+}
+
+static void unpack(mixt__steer *s, const json_t *object)
+{
+    const json_t *skips = json_object_get(object, "skips");
+    if (s->controller)
+        mixt__controller_unpack(s->controller, json_object_get(object, "controller"));
+    s->skip_count = 0;
+    for (size_t i = 0; i < json_array_size(skips) && s->skip_count < MIXT_BATCHES_SKIPPED; i++)
+        s->skips[s->skip_count++] = json_integer_value(json_array_get(skips, i));
+    const char *dead = json_string_value(json_object_get(object, "dead"));
+    snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
+    s->looked = json_integer_value(json_object_get(object, "looked"));
+    s->spent = json_integer_value(json_object_get(object, "spent"));
+    s->replayed = json_integer_value(json_object_get(object, "replayed"));
+    s->decisions = json_integer_value(json_object_get(object, "decisions"));
+    s->rollbacks = json_integer_value(json_object_get(object, "rollbacks"));
+}
+
+void mixt__steer_remember(mixt_run *run)
+{
+    const mixt__checkpoint *from = run->resume.checkpoint;
+    if (from)
+        unpack(&run->steer, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+}
+
+mixt_status mixt__steer_open(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    const mixt__checkpoint *from = run->resume.checkpoint;
+    if (mixt__steer_wanted(run)) {
+        mixt_controller_options options = wanted(run);
+        MIXT_TRY(mixt_controller_new(&options, &s->controller));
+        mixt__good_open(&s->good, run);
+    }
+    mixt__steer_remember(run);
+    if (from && s->controller)
+        mixt__good_resume(run);
+    run->result.decisions = s->decisions;
+    run->result.rollbacks = s->rollbacks;
+    return mixt__run_agree(run, MIXT_OK); // all have read what rank 0 may soon remove
+}
+
+void mixt__steer_close(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    mixt_controller_free(s->controller);
+    mixt__good_close(&s->good);
+    for (int i = 0; i < s->asked_count; i++)
+        mixt__decision_free(&s->asked[i]);
+    for (int64_t i = 0; i < s->recorded_count; i++)
+        mixt__decision_free(&s->recorded[i]);
+    mixt__free(s->recorded);
+    *s = (mixt__steer){0};
+}
+
+/* ---- asking ---- */
+
+mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision)
+{
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt__need(decision));
+    mixt__steer *s = &run->steer;
+    if (s->asked_count == MIXT_DECISIONS_ASKED)
+        return mixt__fail(MIXT_ERROR_STATE, "%d decisions wait already", MIXT_DECISIONS_ASKED);
+    if ((unsigned)decision->action >= MIXT_ACTION_COUNT)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a decision needs an action, not %d", (int)decision->action);
+    MIXT_TRY(mixt__decision_copy(decision, &s->asked[s->asked_count]));
+    s->asked_count++;
+    run->asked |= MIXT_ASKED_DECISION;
+    return MIXT_OK;
+}
+
+/* ---- hearing ---- */
+
+/** What was looked into a moment ago is not looked into again. */
+static void suspect(mixt__steer *s, int64_t step, mixt_cause cause, const char *layer, const char *text)
+{
+    bool apart = !s->looked || step < s->looked || step - s->looked > SUSPICIONS_APART;
+    s->suspected = apart && s->spent <= LOOKS_FREE + step / LOOKS_SHARE;
+    s->suspicion = (mixt_trouble){.step = step, .cause = cause};
+    snprintf(s->suspicion.layer, sizeof s->suspicion.layer, "%s", layer);
+    snprintf(s->suspicion.text, sizeof s->suspicion.text, "%s", text);
+}
+
+/** A single spike decides nothing, but a replay may show that a machine erred or a format was too small. */
+static void find_suspicion(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    char text[160];
+    for (int i = 0; i < s->alert_count && !s->suspected; i++)
+        if (s->alerts[i].severity >= MIXT_SEVERITY_WARNING && s->alerts[i].cause != MIXT_CAUSE_STALL &&
+            !mixt__alert_of_limit(&s->alerts[i]))
+            suspect(s, s->alerts[i].step, s->alerts[i].cause, s->alerts[i].layer, s->alerts[i].text);
+    const char *dead = s->good.open ? mixt__snapshots_dead(&s->good.ring) : NULL;
+    if (dead && strcmp(dead, s->dead) && !s->suspected) {
+        snprintf(text, sizeof text, "the gradient of %.100s is 0 everywhere", dead);
+        suspect(s, run->last.step, MIXT_CAUSE_GRADIENT_ANOMALY, dead, text);
+    }
+    snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
+}
+
+static void judge(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    mixt_decision lower;
+    mixt_signals signals = mixt__events_signals(run);
+    mixt__good_add(run);
+    s->troubled |= mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
+    if (!s->troubled)
+        find_suspicion(run);
+    s->alert_count = 0;
+    if (s->troubled || s->suspected)
+        run->asked |= MIXT_ASKED_DECISION;
+    else if (mixt_controller_lower(s->controller, &lower))
+        (void)mixt_run_ask_decision(run, &lower); // it needs no memory
+}
+
+mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    mixt__steer *s = &run->steer;
+    (void)user;
+    if (!s->controller)
+        return MIXT_OK;
+    if (event->kind == MIXT_EVENT_ALERT && s->alert_count < MIXT_ALERTS_MAX)
+        s->alerts[s->alert_count++] = *event->alert;
+    if (event->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    judge(run);
+    if (!mixt__config_bool(run->config, MIXT_KEY_AUTO_MEMORY))
+        return MIXT_OK;
+    if (run->group && run->asked & MIXT_ASKED_MEMORY)
+        MIXT_TRY(mixt__pressure_together(run));
+    return mixt__pressure_look(run);
+}
+
+static bool may_go_back(const mixt_run *run)
+{
+    return run->steer.controller && mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, MIXT_ACTION_ROLLBACK - 1) &&
+           mixt__good_step(run) >= 0;
+}
+
+bool mixt__steer_returns(const mixt_run *run)
+{
+    return run->steer.troubled && may_go_back(run);
+}
+
+bool mixt__steer_due(const mixt_run *run, int64_t step)
+{
+    return run->steer.controller && step % mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY) == 0;
+}
+
+void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state)
+{
+    if (run->steer.controller && !run->steer.troubled && mixt_controller_calm(run->steer.controller))
+        mixt__good_take(run, state);
+}
+
+void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
+{
+    if (run->steer.controller && !run->steer.troubled)
+        mixt__good_take(run, state);
+}
+
+/* ---- deciding ---- */
+
+/** What is known without looking further. */
+static mixt_finding signs(const mixt_run *run)
+{
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    const mixt__scaling *scaling = &mixt__trainer_settings_of(t)->scaling;
+    mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_step(run) : -1};
+    f.low = mixt__policy_lowers(&mixt__trainer_settings_of(t)->policy);
+    snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(mixt__trainer_settings_of(t)->policy.forward));
+    if (!scaling->enabled || scaling->dynamic)
+        snprintf(f.scaling, sizeof f.scaling, "%s", scaling->enabled ? "dynamic" : "none");
+    else
+        mixt__print_number(f.scaling, sizeof f.scaling, "%.9g", (double)scaling->initial);
+    f.clip = (double)mixt__trainer_settings_of(t)->clip_norm;
+    f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
+    int64_t back = mixt__trainer_steps(t) - run->steer.trouble.step; // updates that were issued since
+    f.batch = mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate - 1 - back;
+    return f;
+}
+
+static void decide(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    mixt_finding f = signs(run);
+    if (s->trouble.layer[0]) {
+        mixt__layer_of(s->trouble.layer, f.layers[0]);
+        f.layer_count = 1;
+    }
+    mixt_diagnosis d;
+    if (mixt__run_diagnose(run, s->trouble.step, s->trouble.cause, &d))
+        mixt__run_finding(run, &d, &f);
+    else if (s->trouble.forward && f.low && f.good >= 0)
+        mixt__blame(run, s->trouble.step, &f);
+    mixt_controller_decide(s->controller, &f, decision);
+    s->troubled = s->suspected = false;
+}
+
+/** Looks into a suspicion: what a machine or a format did, or updates that were too large, must be undone; the rest is
+ *  only told. */
+static bool look_into(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    mixt_diagnosis d;
+    s->suspected = false;
+    s->looked = s->suspicion.step;
+    if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d))
+        return false;
+    s->spent += d.replayed;
+    if (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION && d.kind != MIXT_DIAGNOSIS_OPTIMIZER)
+        return false;
+    s->trouble = s->suspicion;
+    s->looked = 0; // whether what is done about it helps is looked at too
+    mixt_finding f = signs(run);
+    mixt__run_finding(run, &d, &f);
+    mixt_controller_report(s->controller, &s->trouble);
+    return mixt_controller_decide(s->controller, &f, decision);
+}
+
+/** The next decision, without asking the other ranks. */
+static bool find_next(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    if (s->troubled) {
+        decide(run, decision);
+        return true;
+    }
+    if (s->suspected && look_into(run, decision))
+        return true;
+    if (!s->asked_count)
+        return false;
+    *decision = s->asked[0];
+    memmove(s->asked, s->asked + 1, (size_t)--s->asked_count * sizeof *s->asked);
+    decision->step = run->last.step;
+    decision->back = decision->back >= 0 ? mixt__good_step(run) : -1;
+    return true;
+}
+
+/** Ranks look into the same trouble: what they do about it they do together. */
+static mixt_status agree_on_trouble(mixt_run *run)
+{
+    const mixt__steer *s = &run->steer;
+    const mixt_trouble *t = s->troubled ? &s->trouble : &s->suspicion;
+    char text[320];
+    if (!s->troubled && !s->suspected)
+        return MIXT_OK;
+    snprintf(text, sizeof text, "%s of update %lld, %s%s%.100s", s->troubled ? "trouble" : "a suspicion",
+             (long long)t->step, mixt_cause_name(t->cause), t->layer[0] ? " of " : "", t->layer);
+    return mixt__run_agree_on(run, "view of the run", text);
+}
+
+static mixt_status agree_on_decision(mixt_run *run, const mixt_decision *d)
+{
+    char all[MIXT_DECISION_TEXT], text[400];
+    mixt__decision_text(d, all);
+    snprintf(text, sizeof text, "%s after update %lld, back to %lld, %s from %.48s to %.48s (%016llx)",
+             mixt_action_name(d->action), (long long)d->step, (long long)d->back, d->key[0] ? d->key : d->layer,
+             d->from, d->to, (unsigned long long)mixt__checksum(all, strlen(all)));
+    return mixt__run_agree_on(run, "decision", text);
+}
+
+mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found)
+{
+    run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
+    *found = false;
+    MIXT_TRY(agree_on_trouble(run));
+    if (!find_next(run, decision))
+        return MIXT_OK;
+    mixt_status status = agree_on_decision(run, decision);
+    *found = status == MIXT_OK;
+    if (!*found)
+        mixt__decision_free(decision);
+    return status;
+}
+
+void mixt__steer_skip(mixt_run *run)
+{
+    mixt__trainer *t = run->experiment.trainer->inner;
+    const mixt__steer *s = &run->steer;
+    for (int64_t i = 0; i < s->skip_count; i++)
+        if (s->skips[i] == mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate) {
+            mixt__trainer_seek(t, mixt__trainer_position(t) + mixt__trainer_settings_of(t)->accumulate);
+            i = -1; // the next one may be left out too
+        }
+}

@@ -1,0 +1,531 @@
+/* From a configuration to data, model and trainer. */
+#include "run/open/experiment.h"
+
+#include "base/c_locale.h"
+#include "data/buckets.h"
+#include "data/facts.h"
+#include "data/text/inputs_text.h"
+#include "mixt/tokenizer.h"
+#include "run/open/device_sums.h"
+#include "run/open/phases.h"
+#include "run/open/teacher.h"
+#include "train/faults.h"
+#include "train/dist/turns.h"
+#include "train/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *text(const mixt__experiment *e, mixt__config_key key)
+{
+    return mixt__config_string(e->config, key);
+}
+
+enum { SENTENCE_TOKENS = 64, SPEC_ROOM = 4200 }; // the first: at most, where the configuration does not say
+
+static int64_t number(const mixt__experiment *e, mixt__config_key key)
+{
+    return mixt__config_int(e->config, key);
+}
+
+static float real(const mixt__experiment *e, mixt__config_key key)
+{
+    return (float)mixt__config_float(e->config, key);
+}
+
+/** "kind:path" as mixt_data_open_with takes it; digits when nothing is named. */
+static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
+{
+    const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
+    bool automatic = !strcmp(kind, "auto");
+    if (!automatic && !*path && !mixt__data_can_draw(kind))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
+    int n = automatic && *path ? snprintf(spec, size, "%s", path)
+                               : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
+    return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
+}
+
+/** What does not depend on the part or the model. */
+static void plain_options(const mixt__experiment *e, mixt_data_options *o)
+{
+    o->val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
+    o->test = mixt__config_float(e->config, MIXT_KEY_DATA_TEST_FRACTION);
+    o->limit = number(e, MIXT_KEY_DATA_LIMIT);
+    o->samples = number(e, MIXT_KEY_DATA_SAMPLES);
+    o->in_order = mixt__config_bool(e->config, MIXT_KEY_DATA_IN_ORDER);
+    o->order_seed = (uint64_t)number(e, MIXT_KEY_DATA_ORDER_SEED);
+    o->classes = number(e, MIXT_KEY_DATA_CLASSES);
+    o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
+    o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
+    o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
+    o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
+    o->crop = number(e, MIXT_KEY_DATA_CROP);
+    o->frames = number(e, MIXT_KEY_DATA_FRAMES);
+    o->draw_seed = (uint64_t)number(e, MIXT_KEY_DATA_DRAW_SEED);
+    o->pad = number(e, MIXT_KEY_DATA_PAD);
+    o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
+    o->min_area = real(e, MIXT_KEY_DATA_MIN_AREA);
+    o->resize = number(e, MIXT_KEY_DATA_RESIZE);
+    o->means = *text(e, MIXT_KEY_DATA_MEAN) ? text(e, MIXT_KEY_DATA_MEAN) : NULL;
+    o->stds = *text(e, MIXT_KEY_DATA_STD) ? text(e, MIXT_KEY_DATA_STD) : NULL;
+    o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
+}
+
+/** What recordings alone have. */
+static void audio_options(const mixt__experiment *e, mixt_data_options *o)
+{
+    o->rate = number(e, MIXT_KEY_DATA_RATE);
+    o->mels = number(e, MIXT_KEY_DATA_MELS);
+    o->window = mixt__config_float(e->config, MIXT_KEY_DATA_WINDOW);
+    o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
+    o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
+    o->tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
+    o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
+    o->noise = mixt__config_float(e->config, MIXT_KEY_DATA_NOISE);
+    o->time_mask = number(e, MIXT_KEY_DATA_TIME_MASK);
+    o->mel_mask = number(e, MIXT_KEY_DATA_MEL_MASK);
+    o->val_files = *text(e, MIXT_KEY_DATA_VAL_FILES) ? text(e, MIXT_KEY_DATA_VAL_FILES) : NULL;
+    o->test_files = *text(e, MIXT_KEY_DATA_TEST_FILES) ? text(e, MIXT_KEY_DATA_TEST_FILES) : NULL;
+}
+
+/** What ratings alone have. */
+static void ratings_options(const mixt__experiment *e, mixt_data_options *o)
+{
+    o->by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
+    o->users = text(e, MIXT_KEY_DATA_USERS);
+    o->items = text(e, MIXT_KEY_DATA_ITEMS);
+    o->counts = mixt__config_bool(e->config, MIXT_KEY_DATA_COUNTS);
+    int numbers = mixt__config_choice(e->config, MIXT_KEY_DATA_NUMBERS); // none|users|items|both
+    o->user_numbers = numbers == 1 || numbers == 3;
+    o->item_numbers = numbers == 2 || numbers == 3;
+    o->times = mixt__config_bool(e->config, MIXT_KEY_DATA_TIMES);
+}
+
+/** Hands a set to the context; where that fails it is closed, and nobody must look at it any more. */
+static mixt_status give_data(mixt__experiment *e, mixt_data **data)
+{
+    mixt_status status = mixt__context_take_data(e->context, *data);
+    if (status != MIXT_OK)
+        *data = NULL;
+    return status;
+}
+
+/** A part of the data as mixt_data_open_with takes it. */
+static mixt_status describe_part(const mixt__experiment *e, const char *split, char spec[SPEC_ROOM],
+                                 mixt_data_options *options)
+{
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
+    MIXT_TRY(data_spec(e, spec, SPEC_ROOM));
+    mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
+    o.like = e->train ? e->train : e->facts ? e->facts : mixt__lesson_facts(e->lesson);
+    plain_options(e, &o);
+    audio_options(e, &o);
+    if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
+        o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
+    else if (entry->input == MIXT_MODEL_SENTENCES)
+        o.seq = SENTENCE_TOKENS;
+    static const mixt_target_kind tasks[] = {MIXT_TARGET_AUTO, MIXT_TARGET_CLASS, MIXT_TARGET_VALUES, MIXT_TARGET_TEXT};
+    o.target = tasks[mixt__config_choice(e->config, MIXT_KEY_DATA_TASK)]; // in the order of its words
+    if (o.like && o.like == e->facts && mixt__data_is_facts(o.like))
+        o.target = o.like->options.target; // as it was decided when the run was trained
+    ratings_options(e, &o);
+    o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
+    o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
+    o.vocab_size = number(e, MIXT_KEY_DATA_VOCAB_SIZE);
+    o.source_name = text(e, MIXT_KEY_DATA_SOURCE);
+    o.target_name = text(e, MIXT_KEY_DATA_TARGET);
+    o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
+    int64_t buckets = number(e, MIXT_KEY_DATA_BUCKETS);
+    o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
+    if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
+        o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
+    o.progress = e->progress;
+    o.progress_user = e->progress_user;
+    *options = o;
+    return MIXT_OK;
+}
+
+mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
+{
+    char spec[SPEC_ROOM];
+    mixt_data_options o;
+    MIXT_TRY(describe_part(e, split, spec, &o));
+    mixt_status status = mixt_data_open_with(spec, &o, data);
+    return status == MIXT_OK ? give_data(e, data) : status;
+}
+
+/** Whether the data is a file that can have no parts of its own; archives of arrays can. */
+static bool is_one_part(const mixt__experiment *e)
+{
+    const char *path = text(e, MIXT_KEY_DATA_PATH), *dot = strrchr(path, '.');
+    size_t word = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_"); // a kind may stand before
+    bool archive = !strcmp(text(e, MIXT_KEY_DATA_KIND), "npz") || (dot && !strcmp(dot, ".npz"));
+    return !archive && mixt__path_is_file(path[word] == ':' ? path + word + 1 : path);
+}
+
+mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has)
+{
+    char spec[SPEC_ROOM];
+    mixt_data_options o;
+    mixt_data *data;
+    *has = false;
+    if (is_one_part(e)) // which need not be read to know
+        return MIXT_OK;
+    MIXT_TRY(describe_part(e, split, spec, &o));
+    o.val = o.test = 0; // no share of the training file
+    mixt_status status = mixt_data_open_with(spec, &o, &data);
+    *has = status == MIXT_OK;
+    mixt_data_close(data);
+    return status == MIXT_ERROR_UNSUPPORTED ? MIXT_OK : status;
+}
+
+const uint64_t *mixt__experiment_sums(mixt__experiment *e)
+{
+    if (!e->summed) {
+        e->sums[0] = e->train ? mixt__data_fingerprint(e->train) : 0;
+        e->sums[1] = e->val ? mixt__data_fingerprint(e->val) : 0;
+        e->summed = true;
+    }
+    return e->sums;
+}
+
+static mixt_status copy_list(const mixt__experiment *e, mixt__config_key key, int64_t *list, int64_t *count)
+{
+    const int64_t *values = mixt__config_ints(e->config, key, count);
+    if (*count > MIXT_SIZES_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: %d at most", mixt__config_table[key].name,
+                          (long long)*count, MIXT_SIZES_MAX);
+    for (int64_t i = 0; i < *count; i++)
+        list[i] = values[i];
+    return MIXT_OK;
+}
+
+mixt_status mixt__experiment_sizes(mixt__experiment *e)
+{
+    mixt__model_sizes *s = &e->sizes;
+    MIXT_TRY(copy_list(e, MIXT_KEY_NET_HIDDEN, s->hidden, &s->hidden_count));
+    MIXT_TRY(copy_list(e, MIXT_KEY_NET_CHANNELS, s->channels, &s->channel_count));
+    s->layers = number(e, MIXT_KEY_NET_LAYERS);
+    s->width = number(e, MIXT_KEY_NET_WIDTH);
+    s->heads = number(e, MIXT_KEY_NET_HEADS);
+    s->vocab = number(e, MIXT_KEY_NET_VOCAB);
+    s->depth = number(e, MIXT_KEY_NET_DEPTH);
+    s->classes = number(e, MIXT_KEY_NET_CLASSES);
+    s->dropout = real(e, MIXT_KEY_NET_DROPOUT);
+    s->norm = (mixt__model_norm)mixt__config_choice(e->config, MIXT_KEY_NET_NORM);
+    s->shortcut = (mixt__model_shortcut)mixt__config_choice(e->config, MIXT_KEY_NET_SHORTCUT);
+    s->zero_init = mixt__config_bool(e->config, MIXT_KEY_NET_ZERO_INIT);
+    s->kv_heads = number(e, MIXT_KEY_NET_KV_HEADS);
+    s->inner = number(e, MIXT_KEY_NET_INNER);
+    s->tied = mixt__config_bool(e->config, MIXT_KEY_NET_TIED);
+    s->rope_theta = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_THETA);
+    s->rope_factor = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_FACTOR);
+    s->rope_low = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_LOW);
+    s->rope_high = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_HIGH);
+    s->rope_original = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_ORIGINAL);
+    s->eps = mixt__config_float(e->config, MIXT_KEY_NET_EPS);
+    s->pool = (mixt__model_pool)mixt__config_choice(e->config, MIXT_KEY_NET_POOL);
+    s->penalty = (float)mixt__config_float(e->config, MIXT_KEY_NET_PENALTY);
+    return MIXT_OK;
+}
+
+/** Where loss scaling and clipping stand, a phase's own included. */
+static const mixt_config *decided(const mixt__experiment *e)
+{
+    return e->phases.config ? e->phases.config : e->config;
+}
+
+/** A number that the policy decides where the configuration does not. */
+static float real_or_policy(const mixt__experiment *e, mixt__config_key key)
+{
+    const mixt_config *c = decided(e);
+    return mixt__config_was_set(c, key) ? (float)mixt__config_float(c, key) : (float)MIXT_BY_POLICY;
+}
+
+static int64_t number_or_policy(const mixt__experiment *e, mixt__config_key key)
+{
+    const mixt_config *c = decided(e);
+    return mixt__config_was_set(c, key) ? mixt__config_int(c, key) : MIXT_BY_POLICY;
+}
+
+static const char *loss_scale(mixt__experiment *e)
+{
+    const mixt_config *c = decided(e);
+    if (!mixt__config_was_set(c, MIXT_KEY_TRAIN_LOSS_SCALE))
+        return NULL; // the policy decides
+    if (mixt__config_choice(c, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
+        return mixt__config_string(c, MIXT_KEY_TRAIN_LOSS_SCALE);
+    mixt__print_number(e->loss_scale, sizeof e->loss_scale, "%.9g",
+                       (double)(float)mixt__config_float(c, MIXT_KEY_TRAIN_LOSS_SCALE));
+    return e->loss_scale;
+}
+
+void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *o)
+{
+    o->clip = real_or_policy(e, MIXT_KEY_TRAIN_CLIP);
+    o->clip_value = real_or_policy(e, MIXT_KEY_TRAIN_CLIP_VALUE);
+    o->loss_scale = loss_scale(e);
+    o->scale_init = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_INIT);
+    o->scale_growth = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
+    o->scale_backoff = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
+    o->scale_floor = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
+    o->scale_ceiling = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_CEILING);
+    o->scale_interval = number_or_policy(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
+    o->scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+}
+
+static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_policy *policy)
+{
+    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.policy = policy, .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
+    o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
+    o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
+    o.ranks = e->ranks ? e->ranks : 1;
+    o.recompute_budget = (size_t)number(e, MIXT_KEY_TRAIN_RECOMPUTE);
+    o.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
+    o.lr = real(e, MIXT_KEY_TRAIN_LR);
+    o.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
+    o.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
+    o.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
+    o.eps = real(e, MIXT_KEY_TRAIN_EPS);
+    o.weight_decay = real(e, MIXT_KEY_TRAIN_WEIGHT_DECAY);
+    o.schedule = text(e, MIXT_KEY_TRAIN_SCHEDULE);
+    o.min_lr = real(e, MIXT_KEY_TRAIN_MIN_LR);
+    o.gamma = real(e, MIXT_KEY_TRAIN_GAMMA);
+    o.warmup = number(e, MIXT_KEY_TRAIN_WARMUP);
+    o.decay_steps = number(e, MIXT_KEY_TRAIN_DECAY_STEPS);
+    o.total_steps = e->total_steps;
+    mixt__experiment_policy_options(e, &o);
+    o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
+    o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
+    o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);
+    o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
+    o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
+    o.faults = text(e, MIXT_KEY_FAULTS);
+    return o;
+}
+
+/** Updates per epoch and in all: the smaller of what train.epochs and train.steps allow. */
+static mixt_status count_steps(mixt__experiment *e)
+{
+    int64_t batch = number(e, MIXT_KEY_TRAIN_BATCH), accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
+    int64_t batches = mixt__data_epoch_batches(e->facts, batch, accumulate);
+    if (batches < accumulate)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
+                          (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->facts)->samples);
+    e->steps_per_epoch = batches / accumulate;
+    int64_t by_epochs = epochs;
+    if (__builtin_mul_overflow(batches, epochs, &by_epochs))
+        by_epochs = INT64_MAX; // for all practical purposes: train.steps decides, or Ctrl-C
+    by_epochs /= accumulate;
+    e->total_steps = !steps ? by_epochs : !by_epochs || steps < by_epochs ? steps : by_epochs;
+    return MIXT_OK;
+}
+
+mixt_status mixt__experiment_open_train(mixt__experiment *e)
+{
+    if (e->train)
+        return MIXT_OK;
+    MIXT_TRY(mixt__experiment_data(e, "train", &e->train));
+    e->facts = e->facts ? e->facts : e->train;
+    return MIXT_OK;
+}
+
+static mixt_status open_data(mixt__experiment *e)
+{
+    mixt_status status = mixt__experiment_open_train(e);
+    if (status == MIXT_ERROR_DATA && e->lesson)
+        return mixt__fail_context(status, "distill.teacher=%s was trained on other data",
+                                  text(e, MIXT_KEY_DISTILL_TEACHER));
+    MIXT_TRY(status);
+    status = mixt__experiment_data(e, "val", &e->val);
+    if (status == MIXT_ERROR_UNSUPPORTED) { // no such part: train without validation
+        e->val = NULL;
+        return MIXT_OK;
+    }
+    return status;
+}
+
+static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
+{
+    e->config = config;
+    e->item = "samples";
+    e->items_per_sample = 1;
+    mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
+    if (!options.threads)
+        options.threads = e->threads;
+    e->context = mixt_open_with(&options);
+    return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
+}
+
+mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy)
+{
+    mixt_dtype keep = mixt_dtype_parse(text(e, MIXT_KEY_TRAIN_ACTIVATIONS)); // "policy" is no format
+    if (keep == MIXT_DTYPE_NONE || policy->formats.keep != MIXT_DTYPE_NONE)
+        return MIXT_OK;
+    MIXT_TRY(mixt_policy_set_keep(policy, keep));
+    policy->formats.keep_origin = "train.activations";
+    return MIXT_OK;
+}
+
+/** The trainer under the policy that counts at the update that the experiment is opened for. */
+static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
+{
+    mixt_policy *policy, *now;
+    int64_t update = e->update > e->total_steps ? e->total_steps : e->update;
+    MIXT_TRY(mixt_policy_open(text(e, MIXT_KEY_PRECISION), &policy));
+    mixt_status status = mixt__phases_take(e, policy, update, &now);
+    mixt_policy_free(policy);
+    MIXT_TRY(status);
+    mixt_trainer_options options = trainer_options(e, now);
+    e->trainer = mixt__trainer_open(e->context, model, &options);
+    mixt_policy_free(now);
+    return e->trainer ? MIXT_OK : MIXT_ERROR_CONFIG;
+}
+
+/** A fault that never comes would make a test pass that tests nothing. */
+static mixt_status check_faults(const mixt__experiment *e)
+{
+    const mixt__faults *faults = mixt__trainer_faults(e->trainer->inner);
+    int64_t last = faults ? mixt__faults_last(faults) : 0;
+    if (last <= e->total_steps || !e->total_steps)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': update %lld never comes, the run makes %lld",
+                      text(e, MIXT_KEY_FAULTS), (long long)last, (long long)e->total_steps);
+}
+
+static mixt_status compile(mixt__experiment *e)
+{
+    mixt_status status = mixt_trainer_compile(e->trainer, e->facts);
+    if (!mixt__phases_too_little(e, status))
+        return status;
+    mixt__trainer_set_recompute(e->trainer->inner, mixt__trainer_recompute(e->trainer->inner)->least);
+    return mixt_trainer_compile(e->trainer, e->facts);
+}
+
+/** How the trainer shares its updates with others. */
+static mixt_status join_ranks(mixt__experiment *e)
+{
+    mixt__ranks *r = mixt__trainer_ranks(e->trainer->inner);
+    r->group = e->group;
+    r->planned = e->planned;
+    r->save_parts = true; // until it is known that ranks do not see the same files
+    r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
+    r->format = mixt_dtype_parse(text(e, MIXT_KEY_DIST_REDUCE));
+    r->check = number(e, MIXT_KEY_DIST_CHECK);
+    r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
+    MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression));
+    if (r->compression.kind == MIXT_COMPRESS_NONE)
+        return MIXT_OK;
+    return mixt__compress_after_parse(text(e, MIXT_KEY_DIST_COMPRESS_AFTER), &r->compression, e->total_steps,
+                                      &r->compress_after);
+}
+
+mixt_status mixt__experiment_hasty(const mixt__experiment *e, mixt__hasty *hasty, int64_t *stride)
+{
+    int64_t window;
+    *hasty = (mixt__hasty){0};
+    *stride = 0;
+    if (!e->sizes.transcribes || !e->train)
+        return MIXT_OK;
+    mixt__speech_window(&e->sizes, &window, stride);
+    return mixt__audio_hasty(e->train, window, *stride, hasty);
+}
+
+/** Letters need outputs: there is nothing to learn where no recording has enough of them. */
+static mixt_status check_letters(const mixt__experiment *e)
+{
+    int64_t stride;
+    mixt__hasty hasty;
+    MIXT_TRY(mixt__experiment_hasty(e, &hasty, &stride));
+    if (!hasty.count || hasty.count < mixt_data_describe(e->train)->samples)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE,
+                      "no recording has outputs enough for its letters: the first, %s, needs %lld and has %lld, one "
+                      "every %lld frames: %s, or more frames (a smaller data.hop, a longer data.tail)",
+                      hasty.first, (long long)hasty.needed, (long long)hasty.outputs, (long long)stride,
+                      e->sizes.hidden_count ? "take net.channels instead of net.hidden" : "fewer net.channels");
+}
+
+/** Model and trainer for samples that are known. */
+static mixt_status open_trainer(mixt__experiment *e)
+{
+    MIXT_TRY(count_steps(e));
+    MIXT_TRY(mixt__experiment_sizes(e));
+    const mixt_data_info *info = mixt_data_describe(e->facts);
+    mixt__model model;
+    MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
+    MIXT_TRY(check_letters(e));
+    if (e->train && number(e, MIXT_KEY_DATA_SEQ)) // which has a default: the set cannot tell whether it was asked for
+        MIXT_TRY(mixt__data_check_use(e->train, "seq", MIXT_DATA_SEQ));
+    model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
+    if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",
+                          info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
+    if (info->target == MIXT_TARGET_TOKENS && !mixt__data_bucket_count(e->facts)) { // else some have fewer
+        e->item = "tokens";
+        e->items_per_sample = info->target_elements;
+    }
+    if (e->lesson)
+        MIXT_TRY(mixt__lesson_fit(e, &model));
+    MIXT_TRY(make_trainer(e, &model));
+    if (e->lesson)
+        mixt__lesson_attach(e->lesson, e->trainer->inner);
+    MIXT_TRY(join_ranks(e));
+    mixt__trainer_want_layers(e->trainer->inner, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
+    return MIXT_OK;
+}
+
+/** All that compiling needs. */
+static mixt_status open_parts(mixt__experiment *e, const mixt_config *config)
+{
+    MIXT_TRY(open_context(e, config));
+    MIXT_TRY(mixt__lesson_open(config, &e->lesson));
+    MIXT_TRY(open_data(e));
+    return open_trainer(e);
+}
+
+static mixt_status compile_step(void *user)
+{
+    return compile(user);
+}
+
+mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
+{
+    mixt_status status = open_parts(e, config);
+    if (e->group) {
+        MIXT_TRY(mixt__group_agree(e->group, status));
+        MIXT_TRY(mixt__group_same(e->group, "device", e->context->backend->name));
+    }
+    MIXT_TRY(status);
+    MIXT_TRY(mixt__device_sums_join(e));
+    MIXT_TRY(mixt__in_turn(e->group, e->context->backend, compile_step, e));
+    return check_faults(e);
+}
+
+mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs)
+{
+    MIXT_TRY(open_context(e, config));
+    MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
+    MIXT_TRY(give_data(e, &e->facts));
+    if (mixt__are_texts(mixt_data_describe(e->facts)))
+        MIXT_TRY(
+            mixt_tokenizer_open(text(e, MIXT_KEY_DATA_TOKENIZER), text(e, MIXT_KEY_DATA_VOCAB), &e->facts->tokenizer));
+    MIXT_TRY(open_trainer(e));
+    MIXT_TRY(compile(e));
+    return check_faults(e);
+}
+
+void mixt__experiment_close(mixt__experiment *e)
+{
+    mixt_close(e->context); // recorded steps have sums in them
+    if (e->device_sums)
+        e->device_sums->close(!e->lost);
+    mixt__lesson_close(e->lesson);
+    mixt__phases_close(&e->phases);
+    *e = (mixt__experiment){0};
+}

@@ -1,0 +1,141 @@
+/* The weights of a run for other programs: which weights, under which names, how many of the tokens, into which folder.
+ * The work itself is store/export.c's. */
+#include "mixt/weights.h"
+
+#include "run/open/experiment.h"
+#include "run/open/export_inputs.h"
+#include "run/open/init.h"
+#include "run/open/inputs.h"
+#include "run/open/weights.h"
+#include "store/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Tokens that are not padding: chosen, or as many as the data has or, where the run remembers (inputs), had. */
+static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, const json_t *inputs,
+                              int64_t *vocab)
+{
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    bool padded = entry->names && entry->uses & MIXT_USES_VOCAB;
+    if (o->vocab && !padded)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "vocab %lld is for gpt, llama, bert_mlm and bert_classify, whose padding is left out: of %s, "
+                          "every row is written",
+                          (long long)o->vocab, entry->name);
+    *vocab = o->vocab ? o->vocab : mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    const json_t *data = json_object_get(inputs, "data");
+    if (!*vocab && padded)
+        *vocab = json_integer_value(
+            entry->input == MIXT_MODEL_TEXTS
+                ? json_object_get(json_array_get(json_object_get(data, "arrays"), 0), "ids") // of its tokens
+                : json_object_get(data, "classes"));
+    if (*vocab || !padded)
+        return MIXT_OK;
+    mixt__experiment e = {.progress = o->progress, .progress_user = o->progress_user};
+    mixt_status status = mixt__experiment_open(&e, config);
+    if (status == MIXT_OK)
+        *vocab = e.sizes.vocab;
+    mixt__experiment_close(&e);
+    return status == MIXT_OK ? status
+                             : mixt__fail_context(status, "how many tokens are real, and not padding, only the data "
+                                                          "knows: give their number (vocab) instead");
+}
+
+static mixt_status make_folder(const char *path, bool *made)
+{
+    struct stat facts;
+    *made = !mkdir(path, 0777);
+    if (*made || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
+}
+
+static mixt_status keep_file(const char *folder, const char *name)
+{
+    char path[4200];
+    struct stat facts;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (lstat(path, &facts) || S_ISDIR(facts.st_mode)) // a folder is never replaced: opening it will say so
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+}
+
+/** All files or none: new weights beside an old config.json would be of another model. And what is exported has other
+ *  names and maybe fewer bits: in the place of the run's own weights it would be their end. */
+static mixt_status keep_others(const char *run, const mixt__export_request *r, const mixt__export_inputs *x)
+{
+    if (mixt__same_file(run, r->folder))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is the run itself, whose weights would be replaced: choose another folder", r->folder);
+    if (r->overwrite)
+        return MIXT_OK;
+    MIXT_TRY(keep_file(r->folder, "model.safetensors"));
+    if (r->names)
+        MIXT_TRY(keep_file(r->folder, "config.json"));
+    for (int i = 0; mixt__export_inputs_file(x, i); i++)
+        MIXT_TRY(keep_file(r->folder, mixt__export_inputs_file(x, i)));
+    return MIXT_OK;
+}
+
+static mixt_status export_run(const char *run, mixt__export_inputs *x, const mixt_export_options *o,
+                              mixt_export_report *report)
+{
+    const mixt_config *config = x->config;
+    char source[MIXT_WEIGHTS_PATH];
+    mixt__export_request r = {.source = source, .folder = report->folder, .overwrite = o->overwrite};
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt_run_folder_weights(run, o->weights ? o->weights : "final", source, sizeof source));
+    bool given = o->folder && *o->folder;
+    if (snprintf(report->folder, sizeof report->folder, given ? "%.0s%s" : "%s/export", run, given ? o->folder : "") >=
+        (int)sizeof report->folder)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    MIXT_TRY(mixt__experiment_names(config, &r.names, &r.facts));
+    report->model = entry->name;
+    report->renamed = r.names != NULL;
+    r.dtype = o->dtype ? o->dtype : MIXT_DTYPE_FP32;
+    char names[MIXT_FORMAT_NAMES];
+    if (!mixt__format_may(r.dtype, MIXT_MAY_HOLD))
+        return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as %s, not %s",
+                          mixt__format_names(MIXT_MAY_HOLD, "or", names, sizeof names), mixt_dtype_name(r.dtype));
+    MIXT_TRY(real_vocab(o, config, x->inputs, &r.vocab));
+    MIXT_TRY(mixt__export_inputs_open(x, &r));
+    report->tokens_unknown = x->unknown;
+    MIXT_TRY(keep_others(run, &r, x));
+    bool made;
+    MIXT_TRY(make_folder(r.folder, &made));
+    mixt__name_differs differs;
+    mixt_status status = mixt__weights_export(&r, &report->tensors, &differs);
+    memcpy(report->differs, differs.text, sizeof report->differs);
+    if (status == MIXT_OK)
+        status = mixt__export_inputs_write(x, &r);
+    if (status != MIXT_OK && made)
+        (void)rmdir(r.folder); // where nothing is in it
+    return status;
+}
+
+mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report)
+{
+    mixt_config *config;
+    mixt_export_report own;
+    report = report ? report : &own;
+    *report = (mixt_export_report){0};
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt_run_folder_config(run, &config));
+    json_t *inputs = NULL;
+    mixt_status status = mixt__run_inputs_vocab(run, config);
+    if (status == MIXT_OK)
+        status = mixt__run_inputs_read(run, &inputs);
+    mixt__export_inputs x = {.inputs = inputs, .config = config};
+    if (status == MIXT_OK)
+        status = export_run(run, &x, options ? options : &(mixt_export_options){0}, report);
+    mixt__export_inputs_close(&x);
+    json_decref(inputs);
+    mixt_config_free(config);
+    return status;
+}

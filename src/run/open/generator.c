@@ -1,0 +1,166 @@
+/* A run's language model and its tokenizer, opened without the run's data: sizes come from the configuration and from
+ * the shapes of the weights. */
+#include "mixt/generate.h"
+
+#include "data/text/tokenizer.h"
+#include "run/open/experiment.h"
+#include "run/open/foreign.h"
+#include "run/open/init.h"
+#include "run/open/inputs.h"
+#include "run/open/policy.h"
+#include "run/open/weights.h"
+#include "store/safetensors.h"
+
+#include <string.h>
+
+/** Rows of the token table in the weights: the vocabulary, and perhaps padding. */
+static mixt_status read_rows(const char *path, int64_t *vocab)
+{
+    static const char *const tables[] = {"wte.weight", "emb.weight"};
+    mixt__safetensors *file;
+    MIXT_TRY(mixt__safetensors_open_weights(path, &file));
+    const mixt__file_tensor *table = NULL;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !table; i++)
+        table = mixt__safetensors_find(file, tables[i]);
+    *vocab = table && table->rank == 2 ? table->dims[0] : 0;
+    mixt__safetensors_close(file);
+    return *vocab ? MIXT_OK
+                  : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
+}
+
+/** Whether a run's tokens are others than the bytes that it would take without a vocabulary: it was trained on ready
+ *  ones, and nobody said which. */
+static bool are_unknown(const mixt_config *config, const mixt_tokenizer *tokenizer, int64_t rows)
+{
+    bool of_text = strcmp(mixt__config_string(config, MIXT_KEY_DATA_KIND), "tokens") &&
+                   mixt__config_int(config, MIXT_KEY_NET_VOCAB); // bytes, and room for more tokens was asked for
+    return tokenizer->kind == &mixt__tokenizer_bytes && rows > tokenizer->size && !of_text;
+}
+
+/** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. A tokenizer that is not the
+ *  run's is closed: there is none then. */
+static mixt_status count_tokens(const mixt_config *config, const char *weights, mixt_tokenizer **tokenizer,
+                                int64_t *tokens)
+{
+    int64_t rows, given = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    MIXT_TRY(read_rows(weights, &rows));
+    if (are_unknown(config, *tokenizer, rows)) {
+        mixt_tokenizer_close(*tokenizer);
+        *tokenizer = NULL;
+        *tokens = given && given < rows ? given : rows;
+        return MIXT_OK;
+    }
+    *tokens = rows < (*tokenizer)->size ? rows : (*tokenizer)->size;
+    if ((*tokenizer)->kind != &mixt__tokenizer_bytes && rows < (*tokenizer)->size)
+        return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
+                          (long long)rows, (long long)(*tokenizer)->size);
+    return MIXT_OK;
+}
+
+static mixt_status check_writes(const char *folder, const mixt__zoo_entry *entry)
+{
+    if (entry->input != MIXT_MODEL_TOKENS)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: its model is %s: only language models (gpt, llama, lstm, gru, rnn) generate text",
+                          folder, entry->name);
+    if (entry->sees_all)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot "
+                          "write on",
+                          folder, entry->name);
+    return MIXT_OK;
+}
+
+/** The run's model as its weights say; `sizes` lives with it. */
+static mixt_status make_model(const mixt_config *config, const mixt__zoo_entry *entry, int64_t tokens, int64_t seq,
+                              mixt__model_sizes *sizes, mixt__model *model)
+{
+    mixt__experiment e = {.config = config};
+    mixt_data_info info = {.kind = "text", .input_dtype = MIXT_DTYPE_INT32, .target_dtype = MIXT_DTYPE_INT32};
+    info.input_dims[0] = info.input_elements = info.target_elements = seq;
+    info.input_rank = 1;
+    info.target = MIXT_TARGET_TOKENS;
+    info.classes = tokens;
+    MIXT_TRY(mixt__experiment_sizes(&e));
+    *sizes = e.sizes;
+    return mixt__zoo_model(entry->name, &info, sizes, model);
+}
+
+/** Makes a generator with the weights of a run, or of a folder that another program wrote: then with its names. */
+static mixt_status make_generator(mixt_context *context, const mixt_config *config, const mixt__model *model,
+                                  const mixt_generator_options *options, const char *foreign,
+                                  mixt_generator **generator)
+{
+    mixt__name_facts facts;
+    mixt__weights_request request = {.path = foreign, .facts = &facts, .positions = options->context};
+    request.vocab = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    if (foreign)
+        MIXT_TRY(mixt__experiment_names(config, &request.names, &facts));
+    *generator = mixt__generator_make(context, model, options, foreign ? &request : NULL);
+    return *generator ? MIXT_OK : MIXT_ERROR_STATE;
+}
+
+/** @param foreign the folder of another program's model; NULL: weights are a run's
+ *  @param tokenizer of NULL: there is none */
+static mixt_status open_generator(mixt_context *context, const mixt_config *config, const mixt__zoo_entry *entry,
+                                  const char *weights, const char *foreign, mixt_tokenizer **tokenizer,
+                                  mixt_generator **generator)
+{
+    mixt__model model;
+    mixt_generator_options options = {.weights = weights};
+    mixt_policy *policy;
+    int64_t tokens = mixt__config_int(config, MIXT_KEY_NET_VOCAB), seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
+    mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
+    if (!sizes)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator");
+    options.context = seq ? seq : entry->tokens;
+    if (!foreign)
+        MIXT_TRY(count_tokens(config, weights, tokenizer, &tokens));
+    MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
+    MIXT_TRY(mixt__run_last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    options.policy = policy;
+    mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
+    mixt_policy_free(policy);
+    MIXT_TRY(status);
+    mixt__generator *core = &(*generator)->inner;
+    if (*tokenizer && (*tokenizer)->size < core->vocab)
+        core->vocab = (*tokenizer)->size; // the rest has no text
+    return MIXT_OK;
+}
+
+static mixt_status load(mixt_context *context, const mixt_config *config, const char *folder, const char *weights,
+                        mixt_generator **generator, mixt_tokenizer **tokenizer)
+{
+    const mixt__zoo_entry *entry;
+    char path[MIXT_WEIGHTS_PATH];
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    MIXT_TRY(check_writes(folder, entry));
+    bool foreign = mixt__foreign_is(folder);
+    if (!foreign || mixt__foreign_has_tokenizer(folder))
+        MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
+                                     mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
+    MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
+    return open_generator(context, config, entry, path, foreign ? folder : NULL, tokenizer, generator);
+}
+
+mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
+                                mixt_generator **generator, mixt_tokenizer **tokenizer)
+{
+    mixt_config *config;
+    MIXT_TRY(mixt__need_made(context, "context"));
+    MIXT_TRY(mixt__need_in(context, folder));
+    MIXT_TRY(mixt__need_in(context, generator));
+    MIXT_TRY(mixt__need_in(context, tokenizer));
+    *generator = NULL;
+    *tokenizer = NULL;
+    MIXT_TRY(mixt__context_note(context, mixt_run_folder_config(folder, &config)));
+    mixt_status status = mixt__run_inputs_vocab(folder, config);
+    if (status == MIXT_OK)
+        status = load(context, config, folder, weights ? weights : "final", generator, tokenizer);
+    mixt_config_free(config);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt_tokenizer_close(*tokenizer);
+    *tokenizer = NULL;
+    return mixt__context_note(context, status);
+}

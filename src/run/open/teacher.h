@@ -1,0 +1,26 @@
+/* The teacher of an experiment: the trained model that distill.teacher names, opened, held against the data, and put
+ * into the training step.
+ *
+ * It lives as long as the experiment: its file stays open, so that a step that is compiled anew can be given its
+ * parameters again.
+ */
+#ifndef MIXT_RUN_TEACHER_H
+#define MIXT_RUN_TEACHER_H
+
+#include "run/open/experiment.h"
+#include "store/weights.h"
+
+/** Opens what the configuration names. @param lesson NULL where it names none */
+mixt_status mixt__lesson_open(const mixt_config *config, mixt__lesson **lesson);
+/** What the teacher's own samples were like, for a set that is to be like it; NULL: nobody knows. */
+const mixt_data *mixt__lesson_facts(const mixt__lesson *lesson);
+/** Holds the teacher against the experiment's data, opens its parameters, and makes it the teacher of `model`. */
+mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model);
+/** What is doubtful about the file of its weights, once it is fitted: a line for people; "": nothing. */
+void mixt__lesson_doubt(const mixt__lesson *lesson, char doubt[MIXT_WEIGHTS_DOUBT]);
+/** Hands it to the trainer of that model: before it is compiled. */
+void mixt__lesson_attach(mixt__lesson *lesson, mixt__trainer *trainer);
+/** NULL is allowed. */
+void mixt__lesson_close(mixt__lesson *lesson);
+
+#endif

@@ -1,0 +1,138 @@
+/* Buckets in the order in which the backward pass makes them. */
+#include "train/dist/device_sums.h"
+
+#include "backend/beside.h"
+#include "train/dist/apart.h"
+#include "train/dist/sharded.h"
+#include "train/trainer_inside.h"
+
+#include <string.h>
+#include <time.h>
+
+/** To the host; then something of the device's that is never 0. */
+static mixt_status fetch(mixt__trainer *t, int64_t index)
+{
+    const mixt__beside *beside = mixt__backend_beside(t->backend);
+    const mixt__bucket *b = &t->ranks.buckets[index];
+    size_t bytes = (size_t)b->count * sizeof(float);
+    const float *made =
+        mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
+    MIXT_TRY(beside->copy(t->ranks.staged + b->begin, made, bytes));
+    return beside->copy(&t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
+}
+
+/** Each slice of a group to its owner. */
+static mixt_status reduce(mixt__trainer *t, int64_t index)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__bucket *b = &r->buckets[index];
+    mixt__owners_cuts(&r->owners, t->params, b->group, r->cuts);
+    MIXT_TRY(r->sums->reduce(mixt__sharded_made(t, b), r->cuts, mixt__sharded_mine(t, b->group)));
+    return r->sums->mark(index);
+}
+
+static mixt_status send(mixt__trainer *t, int64_t index)
+{
+    const mixt__bucket *b = &t->ranks.buckets[index];
+    if (!t->ranks.sums)
+        return fetch(t, index);
+    return mixt__sharded_gradients(t) ? reduce(t, index)
+                                      : t->ranks.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
+}
+
+void mixt__device_sums_send(mixt__trainer *t, int64_t node)
+{
+    mixt__ranks *r = &t->ranks;
+    for (; r->summed < r->bucket_count && r->buckets[r->summed].ready <= node; r->summed++)
+        if (r->sum_status == MIXT_OK)
+            r->sum_status = send(t, r->summed);
+}
+
+static void node_passed(void *user, int64_t node)
+{
+    mixt__device_sums_send(user, node);
+}
+
+void mixt__device_sums_expect(mixt__trainer *t)
+{
+    if (t->ranks.arrived)
+        memset(t->ranks.arrived, 0, (size_t)t->ranks.bucket_count * sizeof *t->ranks.arrived);
+}
+
+mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
+{
+    t->ranks.summed = 0;
+    t->ranks.sum_status = MIXT_OK;
+    if (mixt__sharded_gradients(t))
+        return mixt__apart_begin(t, run);
+    if (t->watching || t->faults) // whose graphs have other nodes
+        return MIXT_OK;
+    run->passed = node_passed;
+    run->user = t;
+    return MIXT_OK;
+}
+
+mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
+{
+    const mixt__ranks *r = &t->ranks;
+    return r->sums ? r->sums->join(count - 1) : mixt__backend_beside(t->backend)->join();
+}
+
+mixt_status mixt__device_sums_finish(mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    if (r->local) // they are not summed
+        return MIXT_OK;
+    if (!r->buckets)
+        return t->backend->copy(r->staged, mixt__params_gradients(t->params), (size_t)t->params->total * sizeof(float));
+    mixt__device_sums_send(t, INT64_MAX);
+    MIXT_TRY(r->sum_status);
+    return r->sums ? r->sums->join(-1) : mixt__backend_beside(t->backend)->join();
+}
+
+/* ---- waiting ---- */
+
+mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *number)
+{
+    enum { LOOKS = 64, NAP_NANOSECONDS = 20000 };
+    const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
+    mixt_status status = MIXT_END;
+    for (int64_t looks = 1; status == MIXT_END && !__atomic_load_n(number, __ATOMIC_ACQUIRE); looks++)
+        if (looks % LOOKS == 0) {
+            status = mixt__backend_beside(t->backend)->query();
+            nanosleep(&nap, NULL);
+        }
+    return status == MIXT_END ? MIXT_OK : status;
+}
+
+/** Lets the thread that sums have each bucket once it is there. */
+static mixt_status hand_over(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->reading) { // else it has begun with the pass
+        r->let = r->handed = 0;
+        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+    }
+    r->begun = true;
+    MIXT_TRY(mixt__apart_allow(t, r->reading ? r->reading->job_count : r->bucket_count));
+    return t->backend->synchronize();
+}
+
+mixt_status mixt__device_sums_wait(mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    if (r->group && r->sums)
+        MIXT_TRY(mixt__group_await(r->group, r->sums)); // and then there is nothing left to wait for
+    return r->overlap && !r->local ? hand_over(t) : t->backend->synchronize();
+}
+
+mixt_status mixt__device_sums_gather(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, p, g, r->cuts);
+        MIXT_TRY(r->sums->gather(mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
+    }
+    return r->sums->join(-1);
+}

@@ -1,0 +1,518 @@
+/* Planning owners, sums to their owners, the update of the own slices. */
+#include "train/dist/sharded.h"
+
+#include "train/lengths.h"
+
+#include "num/num.h"
+#include "train/dist/apart.h"
+#include "train/dist/lamb.h"
+#include "train/trainer_inside.h"
+
+#include <string.h>
+
+bool mixt__sharded_gradients(const mixt__trainer *t)
+{
+    return t->ranks.owners.ranks && t->ranks.zero >= 2;
+}
+
+/* ---- planning ---- */
+
+/** Elements of a group: small against all, else memory is taken by whole models that are under way. */
+static int64_t group_limit(const mixt__trainer *t)
+{
+    enum { PARTS = 32 };
+    const mixt__params *p = t->params;
+    int64_t limit = p->total / PARTS;
+    for (int64_t s = 0; s < p->segment_count; s++)
+        limit = p->segments[s].count > limit ? p->segments[s].count : limit;
+    return limit < t->ranks.bucket ? limit : t->ranks.bucket;
+}
+
+/** Where each segment's gradient is made. */
+static void place_segments(const mixt__ranks *r, const mixt__params *p, int64_t *window_at)
+{
+    for (int64_t g = 0; g < r->owners.groups; g++)
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
+            window_at[s] = r->window.at[g] + p->segments[s].offset - r->owners.begins[g];
+}
+
+static void list_slices(const mixt__trainer *t, mixt__param_slice *slices)
+{
+    const mixt__ranks *r = &t->ranks;
+    int64_t rank = r->group ? r->group->rank : 0, at = 0;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        int64_t begin = mixt__owners_cut(&r->owners, t->params, g, rank);
+        slices[g] = (mixt__param_slice){begin, mixt__owners_cut(&r->owners, t->params, g, rank + 1) - begin, at};
+        at += slices[g].count;
+    }
+}
+
+static mixt_status share_out(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__params_shard shard = {.moments = true, .room = r->owners.room, .slice_count = r->owners.groups};
+    shard.window = r->window.total;
+    shard.masters = r->zero >= 3;
+    shard.gathered = r->gathers[MIXT_GATHER_TRAIN].bytes;
+    shard.place = mixt__gather_address;
+    shard.gradients = mixt__sharded_gradients(t) && mixt__ranks_passes(t) == 1 &&
+                      shard.window + shard.room < t->params->total; // else they are summed where they are made
+    shard.slices = mixt__alloc((size_t)(shard.slice_count + 1) * sizeof *shard.slices);
+    shard.window_at = mixt__alloc((size_t)(t->params->segment_count + 1) * sizeof *shard.window_at);
+    mixt_status status = MIXT_ERROR_MEMORY;
+    if (shard.slices && shard.window_at) {
+        list_slices(t, shard.slices);
+        if (shard.gradients)
+            place_segments(r, t->params, shard.window_at);
+        status = mixt__params_share_out(t->params, &shard);
+    }
+    if (status == MIXT_OK)
+        mixt__params_place_copies(t->params, t->train->graph);
+    mixt__free(shard.slices);
+    mixt__free(shard.window_at);
+    return status;
+}
+
+mixt_status mixt__sharded_plan(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    int64_t ranks = t->settings.ranks;
+    if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
+        return MIXT_OK;
+    bool cut = r->zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
+    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->backend->update_chunk : 0;
+    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
+    if (!t->backend->host_memory)
+        MIXT_TRY(mixt__apart_plan(t));
+    if (r->zero >= 2)
+        MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
+    mixt__params_place_copies(t->params, t->train->graph);
+    if (r->zero >= 3)
+        MIXT_TRY(mixt__gather_make(&r->gathers[MIXT_GATHER_TRAIN], t->train->graph, t->params, &r->owners));
+    return share_out(t);
+}
+
+mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *e, int which)
+{
+    mixt__gather *a = &t->ranks.gathers[which];
+    if (!t->params->shard.masters)
+        return MIXT_OK;
+    MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.owners));
+    if (which == MIXT_GATHER_WATCHED &&
+        (a->bytes > t->params->shard.gathered ||
+         mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_TRAIN])))
+        return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
+    return MIXT_OK;
+}
+
+size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which)
+{
+    bool none = t->backend->host_memory || t->ranks.on_device;
+    return none ? 0 : mixt__gather_host_bytes(&t->ranks.gathers[which]);
+}
+
+void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
+{
+    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.gathered;
+    mixt__gather_place(&t->ranks.gathers[which], window, host);
+    t->params->shard.user = &t->ranks.gathers[which];
+    mixt__executable_bind(e, t->params, seed);
+}
+
+/* ---- what is sent ---- */
+
+static int64_t rank_of(const mixt__trainer *t)
+{
+    return t->ranks.group ? t->ranks.group->rank : 0;
+}
+
+static mixt__owner_size own_share(const mixt__trainer *t)
+{
+    return mixt__owners_size(&t->ranks.owners, t->params, rank_of(t));
+}
+
+int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    if (!r->owners.ranks)
+        return 0;
+    if (t->params->shard.masters)
+        return mixt__gather_sent(&r->gathers[MIXT_GATHER_TRAIN], rank_of(t)) * mixt__ranks_passes(t);
+    return own_share(t).elements * (int64_t)sizeof(float) * (r->owners.ranks - 1);
+}
+
+int64_t mixt__sharded_sent_statistics(const mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    int64_t bytes = mixt__sharded_gradients(t) ? (int64_t)sizeof(mixt__segment_stats) : 0;
+    if (!r->owners.ranks)
+        return 0;
+    bytes += mixt__lamb_shared(t) ? 2 * (int64_t)sizeof(double) : 0;
+    return own_share(t).chunks * bytes * (r->owners.ranks - 1);
+}
+
+int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
+{
+    return (t->params->total - own_share(t).elements) * (int64_t)mixt_dtype_size(t->ranks.format);
+}
+
+/* ---- sums ---- */
+
+int64_t mixt__sharded_largest(const mixt__trainer *t)
+{
+    const mixt__owners *s = &t->ranks.owners;
+    int64_t most = 1;
+    for (int64_t g = 0; g < s->groups; g++)
+        most = s->begins[g + 1] - s->begins[g] > most ? s->begins[g + 1] - s->begins[g] : most;
+    return most;
+}
+
+int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
+{
+    const mixt__ranks *r = &t->ranks;
+    for (int64_t i = 0; i < r->window.count; i++) {
+        int64_t g = r->window.order[i], begin = r->owners.begins[g];
+        buckets[i] = (mixt__bucket){.begin = begin, .count = r->owners.begins[g + 1] - begin, .group = g};
+        buckets[i].ready = r->window.ready[g];
+    }
+    return r->window.count;
+}
+
+/** Of a group, so that element 0 is the first of the own slice's arenas. */
+static float *own_gradients(const mixt__params *p, int64_t group)
+{
+    const mixt__param_slice *slice = &p->shard.slices[group];
+    return p->shard.gradients ? mixt__params_own_gradients(p) : mixt__params_gradients(p) + (slice->begin - slice->at);
+}
+
+float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
+{
+    return own_gradients(t->params, group) + t->params->shard.slices[group].at;
+}
+
+float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
+{
+    bool window = t->params->shard.gradients;
+    return mixt__params_gradients(t->params) + (window ? t->ranks.window.at[b->group] : b->begin);
+}
+
+mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    const mixt__param_slice *slice = &p->shard.slices[b->group];
+    bool host = t->backend->host_memory;
+    float *made = host ? mixt__sharded_made(t, b) : r->staged + b->begin;
+    float *mine = host ? mixt__sharded_mine(t, b->group) : r->staged + slice->begin;
+    mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
+    return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace, mine);
+}
+
+void mixt__sharded_mark(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    if (t->watching)
+        r->window.graph = NULL; // it may be another in the same place
+    mixt__stage_mark(&r->window, mixt__lengths_step(t)->graph, t->params, &r->owners);
+    (void)mixt__sharded_buckets(t, r->buckets);
+    r->taken = 0;
+}
+
+void mixt__sharded_begin(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__sharded_mark(t);
+    if (!t->params->shard.masters) {
+        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+    } else {
+        r->reading = &r->gathers[t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN];
+        r->reading->own = mixt__params_weights(t->params);
+        mixt__gather_list(r->reading, r->buckets, r->bucket_count);
+        mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
+        mixt__overlap_passed(r->overlap, -1);
+    }
+    mixt__sharded_passed(t, -1);
+}
+
+/** Gradients that no node makes are 0. */
+static void clear_unwritten(const mixt__trainer *t, int64_t group)
+{
+    const mixt__params *p = t->params;
+    for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
+        if (!t->ranks.window.written[s])
+            memset(mixt__params_gradients(p) + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof(float));
+}
+
+void mixt__sharded_passed(mixt__trainer *t, int64_t node)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__stage *w = &r->window;
+    mixt__gather *a = r->reading;
+    for (; t->params->shard.gradients && r->taken < w->count; r->taken++) {
+        int64_t group = w->takes[r->taken], needs = w->needs[group];
+        if (w->first[group] > node + 1)
+            break;
+        if (needs)
+            mixt__overlap_wait(r->overlap, a ? a->sum_job[needs - 1] : needs);
+        clear_unwritten(t, group);
+    }
+    for (; a && a->next < a->count && a->stays[a->next].first <= node + 1; a->next++)
+        mixt__overlap_wait(r->overlap, a->fetch_job[a->next]);
+}
+
+void mixt__sharded_node(void *user, int64_t node)
+{
+    mixt__trainer *t = user;
+    mixt__overlap_passed(t->ranks.overlap, node);
+    if (mixt__sharded_gradients(t))
+        mixt__sharded_passed(t, node);
+}
+
+mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *run)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->group || !t->params->shard.masters)
+        return MIXT_OK;
+    if (!r->cuts)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "weights that ranks share out cannot be read before training has its memory");
+    r->taken = r->window.count; // it makes no gradients
+    if (!t->backend->host_memory)
+        return mixt__apart_begin_reading(t, which, run);
+    r->reading = &r->gathers[which];
+    r->reading->own = mixt__params_weights(t->params);
+    mixt__gather_list(r->reading, NULL, 0);
+    mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
+    mixt__sharded_node(t, -1);
+    run->passed = mixt__sharded_node;
+    run->user = t;
+    return MIXT_OK;
+}
+
+mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->reading)
+        return status;
+    bool alone = r->reading == &r->gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
+    r->reading = NULL;
+    if (status == MIXT_OK && !t->backend->host_memory)
+        status = r->sum_status;
+    if (r->sums)
+        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->sums) : status;
+    if (status != MIXT_OK)
+        mixt__overlap_cancel(r->overlap);
+    return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
+}
+
+mixt_status mixt__sharded_finish(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt_status status = mixt__overlap_finish(r->overlap);
+    for (int64_t i = 0; r->reading && i < r->bucket_count; i++)
+        r->buckets[i] = r->reading->jobs[r->reading->sum_job[i] - 1]; // with their times
+    r->reading = NULL;
+    return status;
+}
+
+/* ---- the own slices ---- */
+
+void mixt__sharded_list(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    int64_t own = 0, chunks = 0, chunk = r->owners.chunk;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        const mixt__param_slice *slice = &p->shard.slices[g];
+        r->own_first[g] = own;
+        if (r->chunk_first)
+            r->chunk_first[g] = chunks;
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++) {
+            mixt__segment cut = mixt__owners_segment(p, s, slice->begin, slice->begin + slice->count);
+            if (!cut.count)
+                continue;
+            int64_t made = cut.offset; // all gradients are there, or the own
+            cut.offset -= slice->begin - slice->at;
+            made = p->shard.gradients ? cut.offset : made;
+            cut.low = p->shard.masters ? MIXT_DTYPE_NONE : cut.low; // it is rounded when it is gathered
+            r->own[own++] = cut;
+            for (int64_t done = 0; r->chunks && done < cut.count; done += chunk) {
+                int64_t left = cut.count - done;
+                r->chunks[chunks++] = (mixt__segment){made + done, left < chunk ? left : chunk, .low = MIXT_DTYPE_NONE};
+            }
+        }
+    }
+    r->own_first[r->owners.groups] = own;
+    if (!r->chunk_first)
+        return;
+    r->chunk_first[r->owners.groups] = chunks;
+    r->rank_chunks[0] = 0;
+    for (int64_t rank = 0; rank < r->owners.ranks; rank++)
+        r->rank_chunks[rank + 1] = r->rank_chunks[rank] + mixt__owners_size(&r->owners, p, rank).chunks;
+}
+
+/** Chunks of the own gradients, to this rank's place among all. */
+static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__segment_stats *mine = r->chunk_stats + r->rank_chunks[r->group->rank];
+    mixt__update own = *update;
+    own.segments = r->chunks;
+    own.segment_count = r->chunk_first[r->owners.groups];
+    own.gradient.data =
+        t->params->shard.gradients ? mixt__params_own_gradients(t->params) : mixt__params_gradients(t->params);
+    own.backward_order = NULL;
+    own.stats = mine;
+    if (!own.segment_count)
+        return MIXT_OK;
+    return t->backend->host_memory ? t->backend->gradient_stats(&own) : mixt__apart_measure(t, &own);
+}
+
+void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void *ordered)
+{
+    const mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    int64_t *next = r->cuts; // by rank: its next chunk
+    char *to = ordered;
+    memcpy(next, r->rank_chunks, (size_t)r->owners.ranks * sizeof *next);
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
+            for (int64_t at = 0; at < p->segments[s].count; at += r->owners.chunk, to += size) {
+                while (p->segments[s].offset + at >= end)
+                    end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
+                memcpy(to, (const char *)chunks + (size_t)next[rank]++ * size, size);
+            }
+    }
+}
+
+mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    MIXT_TRY(measure_own(t, update));
+    MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
+    mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
+    mixt__segment_stats *stats = t->backend->host_memory ? update->stats : r->segment_stats;
+    mixt__sharded_order(t, r->chunk_stats, sizeof *ordered, ordered);
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
+        t->backend->join_stats(ordered, count, &stats[s]);
+        ordered += count;
+    }
+    if (stats == update->stats)
+        return MIXT_OK;
+    return t->backend->copy(update->stats, stats, (size_t)p->segment_count * sizeof *stats);
+}
+
+/** Rounds all masters to their working copies: those of other ranks have come without. */
+static void round_copies(const mixt__trainer *t)
+{
+    const mixt__params *p = t->params;
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        const mixt__segment *g = &p->segments[s];
+        if (g->low != MIXT_DTYPE_NONE)
+            mixt__narrow(g->low)(mixt__role_at(&p->roles[MIXT_PARAM_COPY + (int)g->low], g->low_offset),
+                                 mixt__params_weights(p) + g->offset, g->count);
+    }
+}
+
+/** An update of this rank's part of a group. */
+static mixt__update update_of(const mixt__trainer *t, const mixt__update *update, int64_t group)
+{
+    const mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    const mixt__param_slice *slice = &p->shard.slices[group];
+    mixt__update own = *update;
+    own.segments = r->own + r->own_first[group];
+    own.segment_count = r->own_first[group + 1] - r->own_first[group];
+    own.total = p->shard.room;
+    own.weight.data = mixt__params_weights(p) + (p->shard.masters ? 0 : slice->begin - slice->at);
+    own.gradient.data = own_gradients(p, group);
+    own.statistics_count = group ? 0 : update->statistics_count; // they are settled once
+    return own;
+}
+
+mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mixt__sharded_group_fn *fn, void *user)
+{
+    char *workspace = t->ranks.own_workspace;
+    for (int64_t g = 0; g < t->ranks.owners.groups; g++) {
+        mixt__update own = update_of(t, update, g);
+        if (workspace) {
+            own.workspace = workspace;
+            workspace += mixt__apart_workspace(t, own.segments, own.segment_count);
+        }
+        if (own.segment_count || own.statistics_count)
+            MIXT_TRY(fn(user, &own, g));
+    }
+    return MIXT_OK;
+}
+
+static mixt_status step_group(void *user, const mixt__update *own, int64_t group)
+{
+    (void)group;
+    return ((mixt__trainer *)user)->backend->optimizer_step(own);
+}
+
+mixt_status mixt__sharded_update(mixt__trainer *t, const mixt__update *update)
+{
+    return mixt__lamb_shared(t) ? mixt__lamb_update(t, update) : mixt__sharded_each(t, update, step_group, t);
+}
+
+mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    if (!t->backend->host_memory)
+        return mixt__apart_apply(t, update);
+    MIXT_TRY(mixt__sharded_update(t, update));
+    if (t->control->found_inf || p->shard.masters) // on all ranks
+        return MIXT_OK;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, p, g, r->cuts);
+        MIXT_TRY(
+            mixt__group_gather_parts(r->group, mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
+    }
+    round_copies(t);
+    return MIXT_OK;
+}
+
+/** One role. @param own of this rank, on the host. @param all of rank 0; else NULL */
+static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const char *own, char *all)
+{
+    mixt__ranks *r = &t->ranks;
+    size_t unit = mixt_dtype_size(role->format);
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, t->params, g, r->cuts);
+        MIXT_TRY(mixt__group_collect_parts(r->group, own + mixt__role_size(role, t->params->shard.slices[g].at),
+                                           all ? all + mixt__role_size(role, r->owners.begins[g]) : NULL, r->cuts,
+                                           unit));
+    }
+    return MIXT_OK;
+}
+
+/** The same from where the trainer has it. */
+static mixt_status collect_now(mixt__trainer *t, int id, char *all)
+{
+    const mixt__param_role *role = &t->params->roles[id];
+    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.masters : t->ranks.staged;
+    if (t->backend->host_memory)
+        return collect(t, role, role->data, all);
+    MIXT_TRY(t->backend->download(room, role->data, role->bytes));
+    return collect(t, role, (const char *)room, all);
+}
+
+mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
+{
+    return collect_now(t, MIXT_PARAM_WEIGHT, (char *)all);
+}
+
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles)
+{
+    for (int id = 0; id < MIXT_PARAM_ROLES; id++) {
+        const mixt__param_role *role = &t->params->roles[id];
+        if (mixt__role_saved(role) && role->owner == MIXT_OWNER_SHARD)
+            MIXT_TRY(own ? collect(t, role, own->roles[id], roles[id]) : collect_now(t, id, roles[id]));
+    }
+    return MIXT_OK;
+}
