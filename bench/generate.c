@@ -18,7 +18,7 @@ static mixt_status time_whole(const mixt__generator *g, const int32_t *text, dou
 {
     mixt__forward_shape shape = {.dtype = MIXT_DTYPE_INT32, .input = {2, {1, CONTEXT}}};
     mixt__forward *f;
-    MIXT_TRY(mixt__forward_new(&g->model, &g->policy, g->backend, &shape, &f));
+    MIXT_TRY(mixt__forward_new(&g->model, &g->policy, g->device, &shape, &f));
     mixt_status status = mixt__forward_bind(f, g->params);
     double start = 0;
     for (int i = 0; status == MIXT_OK && i <= WHOLE_RUNS; i++) {
@@ -61,7 +61,7 @@ int main(void)
         mixt__generator g;
         mixt__policy policy = mixt__policy_of(formats[i]);
         double cached, whole;
-        if (mixt__generator_open(&g, &model, &policy, &mixt__backend_cpu, CONTEXT) != MIXT_OK ||
+        if (mixt__generator_open(&g, &model, &policy, &mixt__device_cpu, CONTEXT) != MIXT_OK ||
             mixt__params_initialise(g.params, 1) != MIXT_OK || time_cached(&g, text, &cached) != MIXT_OK ||
             time_whole(&g, text, &whole) != MIXT_OK)
             return fail();

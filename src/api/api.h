@@ -10,7 +10,7 @@
 struct mixt_context {
     mixt__handle handle;
     char error[1024]; // the first failure
-    const mixt__backend *backend;
+    mixt__device *device;
     mixt__arena arena; // of the handles
     mixt_data **data;
     int64_t data_count, data_capacity;
@@ -42,11 +42,13 @@ struct mixt_generator {
     const char *doubt; // about the file of its weights; NULL: none
 };
 
-/** The backend of "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A failure of
- *  "cuda" says what is missing. */
-mixt_status mixt__device_open(const char *device, const mixt__backend **backend);
-/** From now on every device of this thread is this backend, one that only plans; NULL: as it was. */
-void mixt__device_assume(const mixt__backend *backend);
+/** The device of a name: "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A
+ * failure of "cuda" says what is missing. */
+mixt_status mixt__device_open(const char *name, mixt__device **device);
+/** From now on every device of this thread is this one, that only plans; NULL: as it was. */
+void mixt__device_assume(mixt__device *device);
+/** Devices that this thread opens plan roughly from the beginning, or do not. */
+void mixt__device_open_roughly(bool on);
 
 /** Refuses a context that mixt_open did not give, or that is closed; the text names the caller. */
 #define mixt__need_context(context) mixt__need_context_at(__func__, (context))

@@ -82,19 +82,19 @@ static mixt_status run_uploaded(mixt__executable *e, const void **by_value)
         const void *host = by_value[v];
         size_t bytes =
             (size_t)mixt__shape_count(&e->graph->values[v].shape) * mixt_dtype_size(e->graph->values[v].dtype);
-        void *device = host && status == MIXT_OK ? e->backend->alloc(bytes) : NULL;
+        void *device = host && status == MIXT_OK ? mixt__device_alloc(e->device, bytes) : NULL;
         by_value[v] = device;
         if (host && status == MIXT_OK)
-            status = device ? e->backend->upload(device, host, bytes)
-                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the inputs", e->backend->name);
+            status = device ? mixt__device_upload(e->device, device, host, bytes)
+                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the inputs", e->device->backend->name);
     }
     if (status == MIXT_OK)
         status = mixt__executable_run(e, &(mixt__run){.inputs = by_value});
     if (status == MIXT_OK)
-        status = e->backend->synchronize();
+        status = mixt__device_synchronize(e->device);
     for (int64_t v = 1; v < e->graph->value_count; v++)
         if (by_value[v])
-            e->backend->free((void *)(uintptr_t)by_value[v]);
+            mixt__device_free(e->device, (void *)(uintptr_t)by_value[v]);
     return status;
 }
 
@@ -107,15 +107,15 @@ static mixt_status run(mixt__executable *e, const mixt_array *inputs, const mixt
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the inputs");
     for (int64_t v = 1, next = 0; v < e->graph->value_count; v++) // passes keep the order of inputs
         by_value[v] = e->graph->values[v].role == MIXT_ROLE_INPUT ? inputs[next++].data : NULL;
-    mixt_status status =
-        e->backend->host_memory ? mixt__executable_run(e, &(mixt__run){.inputs = by_value}) : run_uploaded(e, by_value);
+    mixt_status status = e->device->backend->host_memory ? mixt__executable_run(e, &(mixt__run){.inputs = by_value})
+                                                         : run_uploaded(e, by_value);
     MIXT_TRY(status);
     const mixt__value *made = &e->graph->values[e->graph->logits];
     size_t bytes = (size_t)mixt__shape_count(&made->shape) * mixt_dtype_size(made->dtype);
-    return e->backend->download(result->data, mixt__executable_address(e, e->graph->logits), bytes);
+    return mixt__device_download(e->device, result->data, mixt__executable_address(e, e->graph->logits), bytes);
 }
 
-static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, const mixt_array *inputs, int count,
+static mixt_status compute(mixt__device *device, mixt_compute_fn fn, const mixt_array *inputs, int count,
                            const mixt_array *result)
 {
     mixt__graph *source = NULL;
@@ -129,7 +129,7 @@ static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, con
     MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result, format));
     mixt__graph *built = source;
     source = NULL; // taken
-    MIXT_TRY_CLEANUP(mixt__compile_take(built, &options, backend, &executable));
+    MIXT_TRY_CLEANUP(mixt__compile_take(built, &options, device, &executable));
     status = run(executable, inputs, result);
 cleanup:
     mixt__executable_free(executable);
@@ -144,5 +144,5 @@ mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_a
     if (!fn || (!inputs && input_count) || !result)
         return mixt__context_note(
             context, mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute needs a function, inputs and a result"));
-    return mixt__context_note(context, compute(context->backend, fn, inputs, input_count, result));
+    return mixt__context_note(context, compute(context->device, fn, inputs, input_count, result));
 }

@@ -11,67 +11,86 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local const mixt__backend *assumed;
+static _Thread_local mixt__device *assumed;
+static _Thread_local bool roughly;
 
-void mixt__device_assume(const mixt__backend *backend)
+void mixt__device_assume(mixt__device *device)
 {
-    assumed = backend;
+    assumed = device;
 }
 
-static mixt_status open_cpu(const mixt__backend **backend)
+void mixt__device_open_roughly(bool on)
+{
+    roughly = on;
+}
+
+static mixt_status open_cpu(mixt__device **device)
 {
     bool apart;
     MIXT_TRY(mixt__env_on(MIXT_ENV_APART, &apart));
     if (apart)
-        *backend = mixt__backend_cpu_apart();
+        *device = mixt__device_cpu_apart();
     return MIXT_OK;
 }
 
-mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
+static mixt_status open_cuda(mixt__device **device)
 {
-    *backend = assumed ? assumed : &mixt__backend_cpu;
+    const mixt__backend *cuda;
+    MIXT_TRY(mixt__backend_cuda(&cuda));
+    return cuda->open(0, device);
+}
+
+static mixt_status open_device(const char *name, mixt__device **device)
+{
+    *device = assumed ? assumed : &mixt__device_cpu;
     if (assumed)
         return MIXT_OK;
     const char *from = "device";
-    if ((!device || !strcmp(device, "auto")) && *mixt__env_get(MIXT_ENV_DEVICE)) {
-        device = mixt__env_get(MIXT_ENV_DEVICE);
+    if ((!name || !strcmp(name, "auto")) && *mixt__env_get(MIXT_ENV_DEVICE)) {
+        name = mixt__env_get(MIXT_ENV_DEVICE);
         from = "MIXT_DEVICE: device";
     }
-    device = device ? device : "auto";
-    if (!strcmp(device, "cpu"))
-        return open_cpu(backend);
-    if (!strcmp(device, "cuda")) {
-        mixt_status status = mixt__backend_cuda(backend);
+    name = name ? name : "auto";
+    if (!strcmp(name, "cpu"))
+        return open_cpu(device);
+    if (!strcmp(name, "cuda")) {
+        mixt_status status = open_cuda(device);
         return status == MIXT_OK ? status : mixt__fail_context(status, "%s 'cuda'", from);
     }
-    if (strcmp(device, "auto"))
-        return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, device);
+    if (strcmp(name, "auto"))
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, name);
     const mixt__backend *cuda;
-    if (mixt__backend_gpu(&cuda) == MIXT_OK) {
-        *backend = cuda;
+    if (mixt__backend_gpu(&cuda) == MIXT_OK && cuda->open(0, device) == MIXT_OK)
         return MIXT_OK;
-    }
+    *device = &mixt__device_cpu;
     MIXT_LOG(PLAN, "on the CPU: %s", mixt_error_text());
     mixt__error_set(""); // not a failure: `mixt info` says why no GPU is used
     return MIXT_OK;
 }
 
+mixt_status mixt__device_open(const char *name, mixt__device **device)
+{
+    MIXT_TRY(open_device(name, device));
+    (*device)->rough = roughly;
+    return MIXT_OK;
+}
+
 mixt_context *mixt_open_with(const mixt_context_options *options)
 {
-    const mixt__backend *backend;
+    mixt__device *device;
     options = options ? options : &(mixt_context_options){0};
     if (options->threads < 0) {
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
     }
-    if (mixt__device_open(options->device, &backend) != MIXT_OK || mixt__candidates_check(backend) != MIXT_OK)
+    if (mixt__device_open(options->device, &device) != MIXT_OK || mixt__candidates_check(device) != MIXT_OK)
         return NULL;
     mixt_context *context = mixt__alloc(sizeof *context);
     if (!context) {
         mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
         return NULL;
     }
-    context->backend = backend;
+    context->device = device;
     mixt__handle_add(&context->handle, context, "context", NULL);
     mixt__threads_set(options->threads);
     return context;

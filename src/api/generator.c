@@ -31,7 +31,7 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
     MIXT_TRY(mixt__policy_choose(options->precision, options->policy, &g->policy));
-    MIXT_TRY(mixt__generator_open(&g->inner, model, &g->policy->formats, g->context->backend, options->context));
+    MIXT_TRY(mixt__generator_open(&g->inner, model, &g->policy->formats, g->context->device, options->context));
     return load(g, options->weights, request);
 }
 

@@ -38,7 +38,7 @@ static mixt_status choose_policy(const mixt_context *context, const char *precis
     char why[MIXT_PICK_TEXT];
     bool automatic = precision && !strcmp(precision, "auto");
     if (automatic)
-        MIXT_TRY(mixt_precision_pick(context->backend->name, &format, why));
+        MIXT_TRY(mixt_precision_pick(context->device->backend->name, &format, why));
     return mixt__policy_choose(automatic ? mixt_dtype_name(format) : precision, given, policy);
 }
 
@@ -57,7 +57,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
         status = choose_policy(context, options->precision, options->policy, &t->policy);
     if (status == MIXT_OK)
         status = mixt__trainer_settings_parse(&t->options, t->policy, &settings);
-    t->inner = status == MIXT_OK ? mixt__trainer_new(model, context->backend, &settings) : NULL;
+    t->inner = status == MIXT_OK ? mixt__trainer_new(model, context->device, &settings) : NULL;
     if (status == MIXT_OK && !t->inner)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer");
     if (mixt__context_note(context, status) != MIXT_OK) {

@@ -4,7 +4,6 @@
  */
 #include "backend/backend.h"
 
-#include "backend/cpu/apart.h"
 #include "backend/cuda/open.h"
 #include "base/env.h"
 #include "base/library.h"
@@ -21,8 +20,6 @@ static struct {
     mixt_status status;
     char text[2048]; // of the failure: said again at each call
     const mixt__backend *backend;
-    const mixt__beside *beside;
-    bool roughly; // to be told to it
 } loaded;
 
 static mixt_status load(void)
@@ -37,15 +34,13 @@ static mixt_status load(void)
     mixt__cuda_open_fn *open = (mixt__cuda_open_fn *)(uintptr_t)dlsym(library, "mixt_cuda_open");
     if (!open)
         return mixt__fail(MIXT_ERROR_DEVICE, LIBRARY " is not mixt's: it lacks mixt_cuda_open");
-    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend, &loaded.beside);
+    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend);
 }
 
 static void load_once(void)
 {
     loaded.status = load();
     snprintf(loaded.text, sizeof loaded.text, "%s", loaded.status == MIXT_OK ? "" : mixt_error_text());
-    if (loaded.status == MIXT_OK)
-        loaded.backend->plan_roughly(loaded.roughly);
 }
 
 mixt_status mixt__backend_cuda(const mixt__backend **backend)
@@ -64,20 +59,4 @@ mixt_status mixt__backend_gpu(const mixt__backend **backend)
         return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
     dlclose(driver);
     return mixt__backend_cuda(backend);
-}
-
-const mixt__beside *mixt__backend_beside(const mixt__backend *backend)
-{
-    if (backend == mixt__backend_cpu_apart())
-        return &mixt__beside_cpu_apart;
-    return backend == loaded.backend ? loaded.beside : NULL;
-}
-
-bool mixt__backend_plan_roughly(bool on)
-{
-    bool before = loaded.roughly;
-    loaded.roughly = on;
-    if (loaded.backend)
-        loaded.backend->plan_roughly(on);
-    return before;
 }

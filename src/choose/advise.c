@@ -326,9 +326,9 @@ static mixt_status open_run(asking *q, const mixt_config *config)
         status = mixt_run_open_config(copy, &options, &q->run);
     mixt_config_free(copy);
     MIXT_TRY(status);
-    const mixt__backend *backend = q->run->experiment.context->backend;
+    mixt__device *device = q->run->experiment.context->device;
     if (!a->machine)
-        MIXT_TRY(mixt__machine_here(backend, &a->machine));
+        MIXT_TRY(mixt__machine_here(device, &a->machine));
     a->limit = mixt__fit_room(q->run);
     if (asked && (size_t)asked < a->limit)
         a->limit = (size_t)asked;

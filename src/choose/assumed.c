@@ -1,6 +1,6 @@
 /* Backends that plan and never run. The GPU's has one kernel for everything, which says on which units a product would
- * run; the CPU's has the real kernels and another amount of memory. Functions of a backend take no object, so the
- * machine is the thread's. */
+ * run; the CPU's has the real kernels and another amount of memory. Kernels are asked without a device, so the machine
+ * is the thread's. */
 #include "choose/assumed.h"
 
 #include "api/api.h"
@@ -9,25 +9,30 @@
 
 static _Thread_local const mixt_machine *assumed;
 static _Thread_local mixt__backend assumed_cpu;
+static _Thread_local mixt__device device;
 
-static size_t room(void)
+static size_t room(mixt__device *of)
 {
+    (void)of;
     return assumed->info.memory - assumed->info.reserved;
 }
 
-static size_t nothing_held(void)
+static size_t nothing_held(mixt__device *of)
 {
+    (void)of;
     return 0;
 }
 
-static void *no_memory(size_t bytes)
+static void *no_memory(mixt__device *of, size_t bytes)
 {
+    (void)of;
     (void)bytes;
     return NULL;
 }
 
-static void nothing_to_free(void *block)
+static void nothing_to_free(mixt__device *of, void *block)
 {
+    (void)of;
     (void)block;
 }
 
@@ -57,8 +62,20 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
     return list;
 }
 
+static size_t update_workspace(mixt__device *of, const mixt__segment *segments, int64_t segment_count)
+{
+    (void)of;
+    return mixt__update_workspace(segments, segment_count);
+}
+
+static void nothing_to_close(mixt__device *of)
+{
+    (void)of;
+}
+
 static const mixt__backend assumed_gpu = {
     .name = "cuda",
+    .close = nothing_to_close,
     .fused = MIXT_FUSED_CUDA,
     .kernels = kernels,
     .alloc = no_memory,
@@ -67,7 +84,7 @@ static const mixt__backend assumed_gpu = {
     .free_host = nothing_to_free,
     .available = room,
     .allocated = nothing_held,
-    .update_workspace = mixt__update_workspace,
+    .update_workspace = update_workspace,
 };
 
 /* ---- either ---- */
@@ -78,7 +95,9 @@ void mixt__assume_begin(const mixt_machine *machine)
     assumed = machine;
     assumed_cpu = mixt__backend_cpu;
     assumed_cpu.available = room;
-    mixt__device_assume(gpu ? &assumed_gpu : &assumed_cpu);
+    assumed_cpu.close = nothing_to_close;
+    device = (mixt__device){.backend = gpu ? &assumed_gpu : &assumed_cpu};
+    mixt__device_assume(&device);
 }
 
 void mixt__assume_end(void)

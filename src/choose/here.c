@@ -62,15 +62,15 @@ static mixt_status fill(mixt_machine *machine, const mixt_gpu_info *gpu)
     return machine->info.title ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the machine");
 }
 
-mixt_status mixt__machine_here(const mixt__backend *backend, mixt_machine **machine)
+mixt_status mixt__machine_here(mixt__device *device, mixt_machine **machine)
 {
     mixt_gpu_info gpu;
     *machine = NULL;
-    if (backend->describe)
-        MIXT_TRY(backend->describe(&gpu));
-    MIXT_TRY(
-        mixt_machine_open(backend->describe ? nearest_gpu(gpu.capability) : nearest_cpu(mixt__isa_level()), machine));
-    mixt_status status = fill(*machine, backend->describe ? &gpu : NULL);
+    if (device->backend->describe)
+        MIXT_TRY(mixt__device_describe(device, &gpu));
+    MIXT_TRY(mixt_machine_open(device->backend->describe ? nearest_gpu(gpu.capability) : nearest_cpu(mixt__isa_level()),
+                               machine));
+    mixt_status status = fill(*machine, device->backend->describe ? &gpu : NULL);
     if (status != MIXT_OK) {
         mixt_machine_free(*machine);
         *machine = NULL;

@@ -23,7 +23,7 @@ mixt_status mixt__machine_parse(const char *text, size_t size, const char *name,
 
 /** The machine at hand in the words of a profile: a GPU by what it says of itself, a CPU by the built-in profile of its
  *  instruction set, scaled to the cores in use. What kernels reach is the built-in profile's. */
-mixt_status mixt__machine_here(const mixt__backend *backend, mixt_machine **machine);
+mixt_status mixt__machine_here(mixt__device *device, mixt_machine **machine);
 
 /** Whether the machine multiplies in this format. */
 bool mixt__machine_has(const mixt_machine *machine, mixt_dtype format);

@@ -51,13 +51,15 @@ static mixt_status pick(const mixt_machine *machine, mixt_dtype *format, char wh
 
 mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT])
 {
-    const mixt__backend *backend;
+    mixt__device *opened;
     mixt_machine *machine;
     MIXT_TRY(mixt__need(format));
     MIXT_TRY(mixt__need(why));
-    MIXT_TRY(mixt__device_open(device ? device : "auto", &backend));
-    MIXT_TRY(mixt__machine_here(backend, &machine));
-    mixt_status status = pick(machine, format, why);
+    MIXT_TRY(mixt__device_open(device ? device : "auto", &opened));
+    mixt_status status = mixt__machine_here(opened, &machine);
+    mixt__device_close(opened);
+    MIXT_TRY(status);
+    status = pick(machine, format, why);
     mixt_machine_free(machine);
     return status;
 }

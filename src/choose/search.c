@@ -342,7 +342,7 @@ static mixt_status find_formats(mixt__search *s, formats *f)
     s->phase = "measuring formats";
     for (int i = 0; (level = mixt__search_level_at(i)) && !mixt__search_halted(s); i++) {
         mixt__search_try *tried;
-        bool same = mixt__dtype_way(level->format) && s->e.context->backend->host_memory; // as FP32 on a CPU
+        bool same = mixt__dtype_way(level->format) && s->e.context->device->backend->host_memory; // as FP32 on a CPU
         if (same || !is_asked_for(s, level))
             continue;
         MIXT_TRY(all_groups(s, level->letter, &tried));

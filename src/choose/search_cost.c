@@ -41,7 +41,7 @@ static mixt_status steps(stopwatch *c, int64_t count, double *seconds)
     double started = mixt__time_now();
     for (int64_t i = 0; i < count; i++)
         MIXT_TRY(mixt__resident_step(&c->batches, 0, NULL));
-    MIXT_TRY(mixt__trainer_backend(t)->synchronize());
+    MIXT_TRY(mixt__device_synchronize(mixt__trainer_device(t)));
     *seconds = (mixt__time_now() - started) / (double)count;
     return MIXT_OK;
 }

@@ -95,17 +95,17 @@ static mixt_status open_experiment(mixt__search *s)
 
 static void describe_device(mixt__search *s)
 {
-    const mixt__backend *backend = s->e.context->backend;
+    mixt__device *device = s->e.context->device;
     mixt_gpu_info gpu;
     mixt_cpu_info cpu;
-    if (!backend->host_memory) {
+    if (!device->backend->host_memory) {
         bool known = mixt_gpu_describe(0, &gpu) == MIXT_OK;
-        snprintf(s->device, sizeof s->device, "%s: %s", backend->name, known ? gpu.name : "unknown");
+        snprintf(s->device, sizeof s->device, "%s: %s", device->backend->name, known ? gpu.name : "unknown");
         return;
     }
     mixt_cpu_describe(&cpu);
-    snprintf(s->device, sizeof s->device, "%s: %s, %s, %d thread%s", backend->name, cpu.name, cpu.isa, cpu.threads,
-             cpu.threads == 1 ? "" : "s");
+    snprintf(s->device, sizeof s->device, "%s: %s, %s, %d thread%s", device->backend->name, cpu.name, cpu.isa,
+             cpu.threads, cpu.threads == 1 ? "" : "s");
 }
 
 /** What a search that goes on must have been asked for too. */
@@ -173,7 +173,7 @@ static mixt_status time_step(mixt__search *s, double *seconds)
         double started = mixt__time_now();
         status = mixt_trainer_step(t, s->e.train, NULL);
         if (status == MIXT_OK)
-            status = mixt__trainer_backend(t->inner)->synchronize();
+            status = mixt__device_synchronize(mixt__trainer_device(t->inner));
         *seconds = fmin(*seconds, mixt__time_now() - started);
         mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
     }

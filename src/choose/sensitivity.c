@@ -81,7 +81,7 @@ static mixt_status read_options(job *j)
 {
     mixt_sensitivity_info *info = &j->s->info;
     const mixt_sensitivity_options *o = j->options;
-    bool host = mixt__trainer_backend(j->trainer->inner)->host_memory;
+    bool host = mixt__trainer_device(j->trainer->inner)->backend->host_memory;
     info->trials = o->trials ? o->trials : TRIALS_DEFAULT;
     if (info->trials < 1 || info->trials > TRIALS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld trials: from 1 to %d", (long long)o->trials, TRIALS_MAX);
@@ -328,10 +328,11 @@ static mixt_status run(job *j)
     mixt_status status = mixt__snapshot_open(&j->start, t, MIXT_SNAPSHOT_WHOLE, false);
     if (status == MIXT_OK)
         status = mixt__snapshot_take(&j->start, t);
-    mixt__backend_plan_roughly(true); // shadows run a few times each: timing algorithms for them would take longer
+    mixt__device_plan_roughly(mixt__trainer_device(t),
+                              true); // shadows run a few times each: timing algorithms for them would take longer
     if (status == MIXT_OK)
         status = analyse(j);
-    mixt__backend_plan_roughly(false);
+    mixt__device_plan_roughly(mixt__trainer_device(t), false);
     mixt__snapshot_close(&j->start);
     mixt__free(j->checkpoints);
     mixt__free(j->scales);

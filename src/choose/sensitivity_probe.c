@@ -255,8 +255,8 @@ mixt_status mixt__probe_open(mixt_sensitivity *s, mixt__replay *replay, mixt__pr
 
 static mixt_status fetch(const mixt__probe *p, int32_t value, void *to, size_t bytes)
 {
-    return mixt__trainer_backend(p->replay->trainer)
-        ->download(to, mixt__executable_address(p->shadow->executable, value), bytes);
+    return mixt__device_download(mixt__trainer_device(p->replay->trainer), to,
+                                 mixt__executable_address(p->shadow->executable, value), bytes);
 }
 
 static mixt_status read_results(mixt__probe *p, int64_t trial)

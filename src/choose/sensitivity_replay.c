@@ -317,9 +317,9 @@ static mixt_status largest_watched(const mixt__shadow *shadow, double *largest)
         double numbers[MIXT_STATS_NUMBERS];
         if (g->nodes[i].op != &mixt__op_tensor_stats)
             continue;
-        MIXT_TRY(
-            mixt__trainer_backend(shadow->trainer)
-                ->download(numbers, mixt__executable_address(shadow->executable, g->nodes[i].out[0]), sizeof numbers));
+        MIXT_TRY(mixt__device_download(mixt__trainer_device(shadow->trainer), numbers,
+                                       mixt__executable_address(shadow->executable, g->nodes[i].out[0]),
+                                       sizeof numbers));
         *largest = fmax(*largest, numbers[MIXT_STATS_AMAX]);
     }
     return MIXT_OK;

@@ -43,9 +43,9 @@ struct mixt__trial {
     double begun, limit;
 };
 
-static const mixt__backend *backend_of(const mixt__trial *t)
+static mixt__device *device_of(const mixt__trial *t)
 {
-    return t->run->experiment.context->backend;
+    return t->run->experiment.context->device;
 }
 
 static double elapsed(const mixt__trial *t)
@@ -99,14 +99,14 @@ static void give_up(entry *e)
 static mixt_status make_updates(const mixt__trial *t, entry *e, int64_t count, double *loss)
 {
     mixt__trainer *core = e->trainer->inner;
-    bool host = backend_of(t)->host_memory;
+    bool host = device_of(t)->backend->host_memory;
     mixt_step step = {0};
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         MIXT_TRY(mixt__trainer_step(core, t->run->experiment.train, host ? &step : NULL));
         sum += step.loss;
     }
-    MIXT_TRY(backend_of(t)->synchronize());
+    MIXT_TRY(mixt__device_synchronize(device_of(t)));
     MIXT_TRY(mixt__trainer_result(core, mixt__trainer_steps(core), &step));
     *loss = host ? sum / (double)count : step.loss;
     return MIXT_OK;
@@ -119,7 +119,7 @@ static mixt_status warm_up(const mixt__trial *t, entry *e)
     if (e->trainer)
         return MIXT_OK;
     MIXT_TRY(mixt__trial_open(t->run, e->c, 1, &e->trainer));
-    mixt_status status = make_updates(t, e, backend_of(t)->host_memory ? 1 : 4, &loss);
+    mixt_status status = make_updates(t, e, device_of(t)->backend->host_memory ? 1 : 4, &loss);
     if (status != MIXT_OK)
         give_up(e);
     return status;
@@ -218,7 +218,7 @@ static void choose_group(mixt__trial *t)
         fastest = fmin(fastest, last);
         all += last;
     }
-    double group = fmax(ceil(visit_seconds / fastest), backend_of(t)->host_memory ? 1 : GROUP_DEVICE);
+    double group = fmax(ceil(visit_seconds / fastest), device_of(t)->backend->host_memory ? 1 : GROUP_DEVICE);
     double room = floor((t->limit - elapsed(t)) / (ROUNDS_MIN * all)) - 1; // one update comes before those of a visit
     double chosen = fmin(fmin(group, room), GROUP_MAX);
     if (chosen < GROWTH * (double)t->group)
@@ -340,7 +340,7 @@ static void gather(mixt__trial *t, int first)
         t->entries[t->count++].c = c;
         bytes += (double)c->step_memory;
     }
-    t->together = bytes < share_together * (double)backend_of(t)->available();
+    t->together = bytes < share_together * (double)mixt__device_available(device_of(t));
 }
 
 mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,

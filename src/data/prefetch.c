@@ -240,7 +240,7 @@ static mixt_status take_buffers(mixt__prefetch *p)
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
     p->progress = mixt__alloc((size_t)p->depth * sizeof *p->progress);
-    p->buffers = p->form.alloc((size_t)total);
+    p->buffers = p->form.alloc(p->form.user, (size_t)total);
     if (p->buffers)
         memset(p->buffers, 0, (size_t)total);
     if (!p->slots || !p->progress || !p->buffers)
@@ -262,7 +262,7 @@ static void free_all(mixt__prefetch *p)
     mixt__free(p->progress);
     mixt__free(p->threads);
     mixt__free(p->samples);
-    p->form.free(p->buffers);
+    p->form.free(p->form.user, p->buffers);
     mixt__data_drop(p->data);
     mixt__free(p);
 }
@@ -334,9 +334,23 @@ static mixt_status start_threads(mixt__prefetch *p)
     return mixt__fail(MIXT_ERROR_STATE, "the prefetch thread cannot be started: %s", strerror(error));
 }
 
+static void *take(void *unused, size_t bytes)
+{
+    (void)unused;
+    return mixt__alloc(bytes);
+}
+
+static void give_back(void *unused, void *block)
+{
+    (void)unused;
+    mixt__free(block);
+}
+
 static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form)
 {
-    mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){.alloc = mixt__alloc, .free = mixt__free};
+    mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){0};
+    made.alloc = made.alloc ? made.alloc : take;
+    made.free = made.free ? made.free : give_back;
     made.parts = made.parts ? made.parts : 1;
     if (!made.run)
         made.run = made.of = 1;

@@ -18,8 +18,9 @@ typedef struct mixt__batch {
 
 /** How batches lie in the ring. */
 typedef struct mixt__prefetch_form {
-    void *(*alloc)(size_t bytes); // a GPU copies fastest from memory of its own driver
-    void (*free)(void *block);
+    void *(*alloc)(void *user, size_t bytes); // a GPU copies fastest from memory of its own driver
+    void (*free)(void *user, void *block);
+    void *user;
     mixt_dtype input; // that the first input in FP32 is rounded to; NONE: as the data has it
     int64_t parts;    // a batch of the data comes as so many of the ring's, one after the other; 0: as one
     mixt_dtype more[MIXT_PREFETCH_INPUTS - 1]; // formats of the other inputs

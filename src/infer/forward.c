@@ -10,24 +10,24 @@ static mixt__batch_spec spec_of(const mixt__forward_shape *shape)
     return shape->spec ? *shape->spec : (mixt__batch_spec){.input_dtype = shape->dtype, .input = shape->input};
 }
 
-static mixt_status compile(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
+static mixt_status compile(const mixt__model *model, const mixt__policy *policy, mixt__device *device,
                            const mixt__forward_shape *shape, mixt__executable **executable)
 {
     mixt__graph *source;
-    mixt__compile_options options = {.policy = *policy, .fused = backend->fused};
+    mixt__compile_options options = {.policy = *policy, .fused = device->backend->fused};
     mixt__batch_spec spec = spec_of(shape);
     MIXT_TRY(mixt__model_build_outputs(model, &spec, shape->cache_rows, &source));
-    return mixt__compile_take(source, &options, backend, executable);
+    return mixt__compile_take(source, &options, device, executable);
 }
 
-mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
+mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, mixt__device *device,
                               const mixt__forward_shape *shape, mixt__forward **forward)
 {
     mixt__forward *f = mixt__alloc(sizeof *f);
     *forward = NULL;
     if (!f)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
-    mixt_status status = compile(model, policy, backend, shape, &f->executable);
+    mixt_status status = compile(model, policy, device, shape, &f->executable);
     if (status == MIXT_OK) {
         f->by_value = mixt__alloc((size_t)f->executable->graph->value_count * sizeof *f->by_value);
         status = f->by_value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
@@ -48,9 +48,9 @@ void mixt__forward_free(mixt__forward *f)
     if (!f)
         return;
     if (f->input)
-        f->executable->backend->free(f->input);
+        mixt__device_free(f->executable->device, f->input);
     if (f->positions)
-        f->executable->backend->free(f->positions);
+        mixt__device_free(f->executable->device, f->positions);
     mixt__executable_free(f->executable);
     mixt__free(f->by_value);
     mixt__free(f);
@@ -62,10 +62,10 @@ mixt_status mixt__forward_bind(mixt__forward *f, const mixt__params *params)
     MIXT_TRY(mixt__params_match(params, e->graph));
     MIXT_TRY(mixt__executable_allocate(e));
     mixt__executable_bind(e, params, NULL);
-    f->input = e->backend->alloc(f->input_bytes);
-    f->positions = f->tokens ? e->backend->alloc((size_t)f->tokens * sizeof *f->positions) : NULL;
+    f->input = mixt__device_alloc(e->device, f->input_bytes);
+    f->positions = f->tokens ? mixt__device_alloc(e->device, (size_t)f->tokens * sizeof *f->positions) : NULL;
     if (!f->input || (f->tokens && !f->positions))
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the input", e->backend->name);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the input", e->device->backend->name);
     for (int i = 0; i < e->graph->array_count; i++)
         if (!e->graph->arrays[i].target)
             f->by_value[e->graph->arrays[i].value] =
@@ -114,7 +114,8 @@ static mixt_status put_positions(mixt__forward *f, int64_t first)
         int64_t count = f->tokens - from < 64 ? f->tokens - from : 64;
         for (int64_t i = 0; i < count; i++)
             places[i] = (int32_t)(first + from + i);
-        MIXT_TRY(f->executable->backend->upload(f->positions + from, places, (size_t)count * sizeof *places));
+        MIXT_TRY(
+            mixt__device_upload(f->executable->device, f->positions + from, places, (size_t)count * sizeof *places));
     }
     return MIXT_OK;
 }
@@ -122,7 +123,7 @@ static mixt_status put_positions(mixt__forward *f, int64_t first)
 mixt_status mixt__forward_run(mixt__forward *f, const void *input, int64_t first, void *const *caches)
 {
     const mixt__graph *g = f->executable->graph;
-    MIXT_TRY(f->executable->backend->upload(f->input, input, f->input_bytes));
+    MIXT_TRY(mixt__device_upload(f->executable->device, f->input, input, f->input_bytes));
     MIXT_TRY(put_positions(f, first));
     for (int64_t v = 1, next = 0; v < g->value_count; v++)
         if (g->values[v].role == MIXT_ROLE_CACHE)
@@ -138,5 +139,5 @@ const mixt__shape *mixt__forward_output_shape(const mixt__forward *f)
 mixt_status mixt__forward_output(const mixt__forward *f, int64_t from, int64_t count, float *values)
 {
     const float *logits = mixt__forward_result(f);
-    return f->executable->backend->download(values, logits + from, (size_t)count * sizeof *values);
+    return mixt__device_download(f->executable->device, values, logits + from, (size_t)count * sizeof *values);
 }

@@ -27,7 +27,7 @@ typedef struct mixt__forward_shape {
     int given;                    // the last so many arrays of it are on the device already: mixt__forward_give
 } mixt__forward_shape;
 
-mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
+mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, mixt__device *device,
                               const mixt__forward_shape *shape, mixt__forward **forward);
 void mixt__forward_free(mixt__forward *forward);
 

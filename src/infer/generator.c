@@ -10,7 +10,7 @@ enum { RNG_STREAM_GENERATE = 5 };
 static mixt_status compile(const mixt__generator *g, int64_t tokens, mixt__forward **forward)
 {
     mixt__forward_shape shape = {.dtype = MIXT_DTYPE_INT32, .input = {2, {1, tokens}}, .cache_rows = g->context};
-    return mixt__forward_new(&g->model, &g->policy, g->backend, &shape, forward);
+    return mixt__forward_new(&g->model, &g->policy, g->device, &shape, forward);
 }
 
 static mixt_status take_caches(mixt__generator *g)
@@ -19,10 +19,10 @@ static mixt_status take_caches(mixt__generator *g)
         g->cache_count++;
     g->caches = mixt__alloc((size_t)(g->cache_count + 1) * sizeof *g->caches);
     for (int64_t i = 0; g->caches && i < g->cache_count; i++) {
-        g->caches[i] = g->backend->alloc((size_t)mixt__forward_cache_bytes(g->one, i));
+        g->caches[i] = mixt__device_alloc(g->device, (size_t)mixt__forward_cache_bytes(g->one, i));
         if (!g->caches[i])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the keys and values of %lld tokens",
-                              g->backend->name, (long long)g->context);
+                              g->device->backend->name, (long long)g->context);
     }
     return g->caches ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the caches");
 }
@@ -41,7 +41,7 @@ static mixt_status open(mixt__generator *g)
     g->row = out->dims[2];
     g->vocab = g->model.classes > 0 ? g->model.classes : g->row;
     g->endless = !mixt__forward_has_places(g->one);
-    MIXT_TRY(mixt__params_new(g->one->executable->graph, g->backend, false, 0, &g->params));
+    MIXT_TRY(mixt__params_new(g->one->executable->graph, g->device, false, 0, &g->params));
     MIXT_TRY(mixt__params_allocate(g->params));
     MIXT_TRY(mixt__forward_bind(g->one, g->params));
     MIXT_TRY(take_caches(g));
@@ -52,9 +52,9 @@ static mixt_status open(mixt__generator *g)
 }
 
 mixt_status mixt__generator_open(mixt__generator *g, const mixt__model *model, const mixt__policy *policy,
-                                 const mixt__backend *backend, int64_t context)
+                                 mixt__device *device, int64_t context)
 {
-    *g = (mixt__generator){.model = *model, .policy = *policy, .backend = backend, .context = context};
+    *g = (mixt__generator){.model = *model, .policy = *policy, .device = device, .context = context};
     if (context < 1 || context > INT32_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: must be from 1 to %d", (long long)context,
                           INT32_MAX);
@@ -71,7 +71,7 @@ void mixt__generator_close(mixt__generator *g)
     mixt__params_free(g->params);
     for (int64_t i = 0; g->caches && i < g->cache_count; i++)
         if (g->caches[i])
-            g->backend->free(g->caches[i]);
+            mixt__device_free(g->device, g->caches[i]);
     mixt__free(g->caches);
     mixt__free(g->text);
     mixt__free(g->logits);
@@ -155,7 +155,7 @@ mixt_status mixt__generator_start(mixt__generator *g, const int32_t *tokens, int
         MIXT_TRY(check_token(g, tokens[i], i));
     g->read = g->known = g->drawn = 0;
     for (int64_t i = 0; i < g->cache_count; i++)
-        MIXT_TRY(g->backend->zero(g->caches[i], (size_t)mixt__forward_cache_bytes(g->one, i)));
+        MIXT_TRY(mixt__device_zero(g->device, g->caches[i], (size_t)mixt__forward_cache_bytes(g->one, i)));
     for (int64_t i = g->endless || count < g->context ? 0 : count - g->context; i < count; i++)
         MIXT_TRY(add(g, tokens[i]));
     return mixt__generator_catch_up(g);

@@ -14,7 +14,7 @@ enum { MIXT_PIECE_MAX = 256 };
 typedef struct mixt__generator {
     mixt__model model;
     mixt__policy policy; // borrowed: the caller keeps its rules alive
-    const mixt__backend *backend;
+    mixt__device *device;
     int64_t context, vocab;
     int64_t row; // logits of a token: vocab, and padding behind it that is never drawn
     mixt__params *params;
@@ -31,7 +31,7 @@ typedef struct mixt__generator {
 /** Compiles for one token and takes all memory; weights are still to be put into `params`.
  *  @param context places that attention keeps */
 mixt_status mixt__generator_open(mixt__generator *g, const mixt__model *model, const mixt__policy *policy,
-                                 const mixt__backend *backend, int64_t context);
+                                 mixt__device *device, int64_t context);
 void mixt__generator_close(mixt__generator *g);
 
 mixt_status mixt__generator_start(mixt__generator *g, const int32_t *tokens, int64_t count);

@@ -25,9 +25,9 @@ void mixt__writer_close(mixt__writer *w)
     free_plans(w);
     for (int64_t i = 0; w->caches && i < w->cache_count; i++)
         if (w->caches[i])
-            w->o.backend->free(w->caches[i]);
+            mixt__device_free(w->o.device, w->caches[i]);
     if (w->spare)
-        w->o.backend->free(w->spare);
+        mixt__device_free(w->o.device, w->spare);
     mixt__free(w->caches);
     mixt__free(w->cache_bytes);
     mixt__free(w->input);
@@ -68,7 +68,7 @@ static mixt__batch_spec write_spec(const mixt__writer *w, int64_t source, const 
 static mixt_status make(const mixt__writer *w, const mixt__model *model, const mixt__forward_shape *shape,
                         mixt__forward **forward)
 {
-    MIXT_TRY(mixt__forward_new(model, &w->o.policy, w->o.backend, shape, forward));
+    MIXT_TRY(mixt__forward_new(model, &w->o.policy, w->o.device, shape, forward));
     return mixt__forward_bind(*forward, w->o.params);
 }
 
@@ -78,12 +78,12 @@ static mixt_status grow(const mixt__writer *w, size_t bytes, void **memory, size
     if (bytes <= *have)
         return MIXT_OK;
     if (*memory)
-        w->o.backend->free(*memory);
-    *memory = w->o.backend->alloc(bytes);
+        mixt__device_free(w->o.device, *memory);
+    *memory = mixt__device_alloc(w->o.device, bytes);
     *have = *memory ? bytes : 0;
     return *memory ? MIXT_OK
                    : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the keys and values of %lld beams",
-                                w->o.backend->name, (long long)(w->o.texts * w->o.beams));
+                                w->o.device->backend->name, (long long)(w->o.texts * w->o.beams));
 }
 
 /** Plans have as many caches as each other, of different sizes. */
@@ -219,7 +219,7 @@ mixt_status mixt__writer_move(mixt__writer *w, const int32_t *from, int64_t plac
             for (int m = 0; m < count; m++) {
                 char *to = moves[m].to == SPARE ? w->spare : rows + (size_t)moves[m].to * row;
                 const char *source = moves[m].from == SPARE ? w->spare : rows + (size_t)moves[m].from * row;
-                MIXT_TRY(w->o.backend->copy(to, source, row / (size_t)w->plan->context * (size_t)places));
+                MIXT_TRY(mixt__device_copy(w->o.device, to, source, row / (size_t)w->plan->context * (size_t)places));
             }
         }
     }

@@ -15,7 +15,7 @@ typedef struct mixt__writer_options {
     mixt__model read; // "source" (B, S), "source.length" (B), "previous" → (B, S, any)
     mixt__model write; // "previous" (B · beams, 1), "source.length", "source", "memory" as read made it → (…, 1, row)
     mixt__policy policy; // borrowed rules
-    const mixt__backend *backend;
+    mixt__device *device;
     const mixt__params *params; // borrowed
     int64_t texts, beams;
 } mixt__writer_options;

@@ -25,9 +25,9 @@ typedef struct bench {
     mixt__resident batches;
 } bench;
 
-static const mixt__backend *backend_of(const bench *b)
+static mixt__device *device_of(const bench *b)
 {
-    return b->context->backend;
+    return b->context->device;
 }
 
 /* ---- data and trainer ---- */
@@ -89,7 +89,7 @@ static mixt_status take_steps(bench *b, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         MIXT_TRY(mixt__resident_step(&b->batches, i, NULL));
-    return backend_of(b)->synchronize();
+    return mixt__device_synchronize(device_of(b));
 }
 
 // Seconds: what fast steps are timed for at least and slow ones at most, and steps before that. A processor, above all
@@ -101,10 +101,10 @@ static const double counted_seconds = 0.5;
 
 static mixt_status read_counters(bench *b, int64_t group)
 {
-    const mixt__backend *device = backend_of(b);
+    mixt__device *device = device_of(b);
     mixt_bench_result *r = b->result;
-    double first = device->energy ? device->energy() : (double)NAN;
-    r->counted = device->activity && device->activity(NULL);
+    double first = device->backend->energy ? mixt__device_energy(device) : (double)NAN;
+    r->counted = device->backend->activity && device->backend->activity(device, NULL);
     if (isnan(first) && !r->counted)
         return MIXT_OK;
     double start = mixt__time_now(), elapsed = 0;
@@ -115,11 +115,11 @@ static mixt_status read_counters(bench *b, int64_t group)
         elapsed = mixt__time_now() - start;
     }
     mixt__device_activity activity = {0};
-    r->counted = r->counted && device->activity(&activity);
+    r->counted = r->counted && device->backend->activity(device, &activity);
     r->multiprocessors_active = activity.multiprocessors;
     r->tensor_cores_active = activity.tensor_cores;
     r->memory_active = activity.memory;
-    double joules = isnan(first) ? first : device->energy() - first;
+    double joules = isnan(first) ? first : mixt__device_energy(device) - first;
     if (joules > 0) {
         r->watts = joules / elapsed;
         r->items_j = (double)(steps * r->items) / joules;
@@ -154,7 +154,7 @@ static mixt_status measure(bench *b)
     mixt_bench_result *r = b->result;
     MIXT_TRY(warm_up(b));
     bool small = !b->seq && mixt__shape_count(&mixt__trainer_spec(b->trainer->inner)->input) / b->batch <= 784;
-    int64_t several = backend_of(b)->host_memory ? 10 : 50; // a wait for the device is short against that many
+    int64_t several = device_of(b)->backend->host_memory ? 10 : 50; // a wait for the device is short against that many
     int64_t group = small ? several : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
     int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
     double times[GROUPS_MAX] = {0};
@@ -172,10 +172,10 @@ static mixt_status measure(bench *b)
     MIXT_TRY(read_counters(b, group));
     MIXT_TRY(mixt__resident_step(&b->batches, 0, &step));
     r->loss = step.loss;
-    r->gpu = backend_of(b)->describe && backend_of(b)->describe(&r->gpu_info) == MIXT_OK;
+    r->gpu = device_of(b)->backend->describe && mixt__device_describe(device_of(b), &r->gpu_info) == MIXT_OK;
     if (r->gpu)
-        r->gpu_other =
-            (double)r->gpu_info.memory_bytes - (double)r->gpu_info.memory_free - (double)backend_of(b)->allocated();
+        r->gpu_other = (double)r->gpu_info.memory_bytes - (double)r->gpu_info.memory_free -
+                       (double)mixt__device_allocated(device_of(b));
     return mixt_trainer_memory(b->trainer, &r->memory);
 }
 
@@ -238,7 +238,7 @@ static mixt_status check_options(const bench *b)
 static mixt_status run(bench *b)
 {
     MIXT_TRY(open_bench(b));
-    b->result->device = backend_of(b)->name;
+    b->result->device = device_of(b)->backend->name;
     b->result->threads = mixt__threads_count();
     MIXT_TRY(measure(b));
     if (!b->options->profile)

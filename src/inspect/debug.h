@@ -121,7 +121,7 @@ mixt_status mixt__debug_writers(const mixt__graph *graph, int32_t **last);
 /** Whether a node only changes the format, for others. */
 bool mixt__debug_is_cast(const mixt__graph *graph, const mixt__node *node);
 /** Reads a value to host memory as FP32. @param raw room for its bytes as they lie on the device */
-mixt_status mixt__debug_read(const mixt__backend *backend, const mixt__tensor *tensor, void *raw, float *numbers);
+mixt_status mixt__debug_read(mixt__device *device, const mixt__tensor *tensor, void *raw, float *numbers);
 /** Statistics of numbers in the form of tensor_stats. */
 void mixt__debug_count(const float *numbers, int64_t count, double *totals, int64_t *counts);
 

@@ -179,13 +179,13 @@ int64_t mixt__debug_span(const mixt__tensor *t)
     return span;
 }
 
-mixt_status mixt__debug_read(const mixt__backend *backend, const mixt__tensor *t, void *raw, float *numbers)
+mixt_status mixt__debug_read(mixt__device *device, const mixt__tensor *t, void *raw, float *numbers)
 {
     int64_t count = mixt__shape_count(&t->shape), span = t->contiguous ? count : mixt__debug_span(t);
     size_t size = mixt_dtype_size(t->dtype);
     if (!count)
         return MIXT_OK;
-    MIXT_TRY(backend->download(raw, t->data, (size_t)span * size));
+    MIXT_TRY(mixt__device_download(device, raw, t->data, (size_t)span * size));
     if (t->contiguous) {
         mixt__widen(t->dtype)(numbers, raw, count);
         return MIXT_OK;

@@ -50,7 +50,7 @@ static mixt_status keep_wanted(walk *w, int64_t node)
         w->waiting[value] = mixt__alloc_uninit((size_t)count * sizeof(float) + 1);
         if (!w->waiting[value])
             return no_memory();
-        MIXT_TRY(mixt__debug_read(w->full->backend, t, w->raw, w->waiting[value]));
+        MIXT_TRY(mixt__debug_read(w->full->device, t, w->raw, w->waiting[value]));
         for (int64_t i = 0; i < count; i++)
             if (!isfinite(w->waiting[value][i])) {
                 w->o->found->full_bad++;
@@ -117,7 +117,7 @@ static mixt_status look_at(walk *w, int64_t i)
         int64_t count = mixt__shape_count(&v->shape);
         bool bad_before = s->made && mixt__sight_bad(s); // a parameter's gradient, which several nodes add to
         *s = (mixt__sight){.made = true, .node = bad_before ? s->node : (int32_t)i};
-        MIXT_TRY(mixt__debug_read(w->pass->backend, &w->pass->calls[i].out[o], w->raw, w->numbers));
+        MIXT_TRY(mixt__debug_read(w->pass->device, &w->pass->calls[i].out[o], w->raw, w->numbers));
         mixt__debug_count(w->numbers, count, s->numbers, s->counts);
         s->floor = size_of_term(w, n, o) * (double)count;
         if (mixt__sight_bad(s) && w->o->found->first_bad < 0)
@@ -143,7 +143,7 @@ static mixt_status look_outside(walk *w)
             mixt__sight *s = &w->o->sights[g->nodes[i].in[k]];
             if (s->made || s->counts[MIXT_STATS_COUNT] || !is_numbers(v) || !t->data)
                 continue;
-            MIXT_TRY(mixt__debug_read(w->pass->backend, t, w->raw, w->numbers));
+            MIXT_TRY(mixt__debug_read(w->pass->device, t, w->raw, w->numbers));
             mixt__debug_count(w->numbers, mixt__shape_count(&v->shape), s->numbers, s->counts);
         }
     return MIXT_OK;
@@ -156,7 +156,7 @@ static mixt_status read_loss(walk *w)
     float value;
     if (w->next_full <= w->full_last[loss])
         return MIXT_OK;
-    MIXT_TRY(w->full->backend->download(&value, mixt__executable_address(w->full, loss), sizeof value));
+    MIXT_TRY(mixt__device_download(w->full->device, &value, mixt__executable_address(w->full, loss), sizeof value));
     w->o->found->full_loss = (double)value;
     return MIXT_OK;
 }

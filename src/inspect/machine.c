@@ -121,6 +121,6 @@ mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info)
 
 const char *mixt_device_auto(void)
 {
-    const mixt__backend *automatic;
-    return mixt__device_open("auto", &automatic) == MIXT_OK ? automatic->name : "cpu";
+    mixt__device *automatic;
+    return mixt__device_open("auto", &automatic) == MIXT_OK ? automatic->backend->name : "cpu";
 }

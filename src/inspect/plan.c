@@ -84,8 +84,8 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     mixt_gpu_info gpu;
     MIXT_TRY(mixt__need(info));
     MIXT_TRY(step_of(t, &step));
-    const mixt__backend *backend = step->backend;
-    *info = (mixt_plan_info){.device = backend->name, .nodes = step->graph->node_count};
+    mixt__device *device = step->device;
+    *info = (mixt_plan_info){.device = device->backend->name, .nodes = step->graph->node_count};
     info->flops = mixt__executable_flops(step, false);
     info->matrix_flops = mixt__executable_flops(step, true);
     info->activations_unshared = step->plan.naive_bytes;
@@ -101,13 +101,13 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(t->inner);
     info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(t->inner);
     describe_phases(t->inner, info);
-    if (!backend->describe)
+    if (!device->backend->describe)
         return MIXT_OK;
-    MIXT_TRY(backend->describe(&gpu));
+    MIXT_TRY(mixt__device_describe(device, &gpu));
     snprintf(info->device_name, sizeof info->device_name, "%s", gpu.name);
     info->device_bytes = gpu.memory_bytes;
     info->device_free = gpu.memory_free;
-    size_t used = gpu.memory_bytes - gpu.memory_free, own = backend->allocated();
+    size_t used = gpu.memory_bytes - gpu.memory_free, own = mixt__device_allocated(device);
     info->device_other = used > own ? used - own : 0;
     return MIXT_OK;
 }

@@ -41,11 +41,11 @@ static mixt_status time_nodes(mixt__trainer *t, const void *input, const void *t
     mixt__run run = {.input = input, .target = target, .rng_key = mixt__trainer_any_key(t)};
     MIXT_TRY(mixt__executable_run(mixt__trainer_compiled(t),
                                   &run)); // what is done the first time only stays out of the figures
-    MIXT_TRY(mixt__trainer_backend(t)->synchronize());
+    MIXT_TRY(mixt__device_synchronize(mixt__trainer_device(t)));
     MIXT_TRY(mixt__executable_profile(mixt__trainer_compiled(t), true));
     for (int64_t r = 0; r < runs; r++)
         MIXT_TRY(mixt__executable_run(mixt__trainer_compiled(t), &run));
-    return mixt__trainer_backend(t)->synchronize();
+    return mixt__device_synchronize(mixt__trainer_device(t));
 }
 
 /* ---- the update ---- */
@@ -62,7 +62,7 @@ static double copy_bytes(const mixt__update *u)
 
 typedef struct pass {
     const char *name;
-    mixt_status (*run)(const mixt__update *update);
+    mixt_status (*run)(mixt__device *device, const mixt__update *update);
     double bytes;
 } pass;
 
@@ -72,31 +72,31 @@ enum { PASSES = 3 };
 static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profile_row rows[PASSES])
 {
     const mixt__update *u = mixt__trainer_update(t);
-    const mixt__backend *b = mixt__trainer_backend(t);
+    mixt__device *b = mixt__trainer_device(t);
     double elements = (double)u->total, moments = mixt__optimizer_moments(&u->optimizer);
     const pass passes[PASSES] = {
-        {"gradient_stats", b->gradient_stats, 4 * elements},
-        {"step_control", b->step_control, 0},
+        {"gradient_stats", b->backend->gradient_stats, 4 * elements},
+        {"step_control", b->backend->step_control, 0},
         // reads the gradients, reads and writes masters and moments, writes the working copies
-        {"optimizer_step", b->optimizer_step, 4 * elements * (3 + 2 * moments) + copy_bytes(u)},
+        {"optimizer_step", b->backend->optimizer_step, 4 * elements * (3 + 2 * moments) + copy_bytes(u)},
     };
     for (int64_t r = 0; r < runs; r++) {
-        MIXT_TRY(b->mark(0));
+        MIXT_TRY(mixt__device_mark(b, 0));
         for (int i = 0; i < PASSES; i++) {
             const pass *p = &passes[i];
-            MIXT_TRY(p->run(u));
-            MIXT_TRY(b->mark(i + 1));
+            MIXT_TRY(p->run(b, u));
+            MIXT_TRY(mixt__device_mark(b, i + 1));
         }
         for (int i = 0; i < PASSES; i++) {
             double seconds;
-            MIXT_TRY(b->between(i, i + 1, &seconds));
+            MIXT_TRY(mixt__device_between(b, i, i + 1, &seconds));
             rows[i].seconds += seconds / (double)runs;
         }
     }
     for (int i = 0; i < PASSES; i++) {
         rows[i].layer = "update";
         rows[i].op = passes[i].name;
-        rows[i].kernel = b->name;
+        rows[i].kernel = b->backend->name;
         rows[i].work = MIXT_WORK_OPTIMIZER;
         rows[i].format = MIXT_DTYPE_FP32;
         rows[i].bytes = passes[i].bytes;
@@ -136,7 +136,8 @@ static mixt_status fill(mixt_profile *p, const mixt__resident *batches, int64_t 
 {
     mixt__trainer *t = batches->trainer;
     mixt__executable *x = mixt__trainer_compiled(t);
-    p->info.limits = mixt__trainer_backend(t)->describe && mixt__trainer_backend(t)->describe(&p->device) == MIXT_OK;
+    p->info.limits = mixt__trainer_device(t)->backend->describe &&
+                     mixt__device_describe(mixt__trainer_device(t), &p->device) == MIXT_OK;
     mixt_status status = time_nodes(t, batches->at[0][0], batches->at[0][1], runs);
     for (int64_t i = 0; status == MIXT_OK && i < x->graph->node_count; i++)
         if (!x->graph->nodes[i].alias)

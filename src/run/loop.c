@@ -57,13 +57,13 @@ static bool signalled(const loop *l)
 /** Joules so far, asked for ten times a second at most: an answer can take longer than a small step. */
 static double energy_now(loop *l)
 {
-    const mixt__backend *backend = l->e->context->backend;
+    mixt__device *device = l->e->context->device;
     double now = mixt__time_now();
-    if (backend->energy && (l->stop || now - l->energy_time > 0.1)) {
-        l->energy = backend->energy();
+    if (device->backend->energy && (l->stop || now - l->energy_time > 0.1)) {
+        l->energy = mixt__device_energy(device);
         l->energy_time = now;
     }
-    return backend->energy ? l->energy : (double)NAN;
+    return device->backend->energy ? l->energy : (double)NAN;
 }
 
 /* ---- validation ---- */
@@ -378,7 +378,7 @@ static mixt_status change_policy(loop *l)
 {
     if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
         return MIXT_OK;
-    MIXT_TRY(mixt__in_turn(l->run->group, l->e->context->backend, take_policy, l));
+    MIXT_TRY(mixt__in_turn(l->run->group, l->e->context->device, take_policy, l));
     mixt__loop_state state = state_of(l);
     mixt__steer_renew(l->run, &state);
     return MIXT_OK;
@@ -469,7 +469,7 @@ static mixt_status advance(loop *l)
     mixt__run_ranks_hear(l->run);
     l->issued++;
     l->stopping = signalled(l);
-    bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
+    bool wait = l->e->context->device->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
                 validation_scheduled(l, l->issued) || mixt__phases_due(l->e, l->issued + 1) ||
                 mixt__steer_due(l->run, l->issued) || mixt__steer_recorded(l->run, l->issued);
     mixt_status status = MIXT_OK;

@@ -293,8 +293,9 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
              (long long)mixt_data_describe(e->train)->samples, (unsigned long long)sums[0],
              (unsigned long long)sums[1]);
     MIXT_TRY(mixt__group_same(run->group, "data", text));
-    const mixt__backend *device = e->context->backend;
-    snprintf(text, sizeof text, device->host_memory ? "%s with threads=%d" : "%s", device->name, mixt__threads_count());
+    mixt__device *device = e->context->device;
+    snprintf(text, sizeof text, device->backend->host_memory ? "%s with threads=%d" : "%s", device->backend->name,
+             mixt__threads_count());
     MIXT_TRY(mixt__group_same(run->group, "device or threads, which are part of the bits", text));
     const mixt__trainer_settings *s = mixt__trainer_settings_of(e->trainer->inner);
     snprintf(text, sizeof text, "%lld passes of %lld samples, %zu bytes of activations, %lld updates",

@@ -320,16 +320,16 @@ static mixt_status choose(const mixt_run *run)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
     const mixt__resume *r = &run->resume;
-    const mixt__backend *backend;
+    mixt__device *device;
     mixt__file_map map;
     snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->newer, MIXT_CHOICES_FILE);
     if ((!r->checkpoint && !*r->newer) || access(path, F_OK))
         return MIXT_OK;
-    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), &backend));
-    if (!backend->choose)
+    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), &device));
+    if (!device->backend->choose)
         return MIXT_OK;
     MIXT_TRY(mixt__file_map_open(path, &map));
-    backend->choose((const char *)map.data, map.bytes);
+    mixt__device_choose(device, (const char *)map.data, map.bytes);
     mixt__file_map_close(&map);
     return MIXT_OK;
 }

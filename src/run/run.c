@@ -248,7 +248,7 @@ static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
     MIXT_TRY(mixt__run_first_phase(run));
-    MIXT_TRY(mixt__in_turn(run->group, run->experiment.context->backend, plan_validation, run));
+    MIXT_TRY(mixt__in_turn(run->group, run->experiment.context->device, plan_validation, run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(mixt__run_ranks_directory(run, open_directory));

@@ -17,12 +17,12 @@
 json_t *mixt__run_conditions(mixt__experiment *e)
 {
     char data[96];
-    bool cpu = e->context->backend->host_memory;
+    bool cpu = e->context->device->backend->host_memory;
     const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
              (unsigned long long)mixt__checksum(sums, 2 * sizeof *sums));
     return json_pack("{s:I, s:s, s:s, s:i, s:s, s:o}", "ranks", (json_int_t)(e->ranks ? e->ranks : 1), "device",
-                     e->context->backend->name, "data", data, "threads", cpu ? mixt__threads_count() : 0,
+                     e->context->device->backend->name, "data", data, "threads", cpu ? mixt__threads_count() : 0,
                      "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "", "order", mixt__run_order_pack(e));
 }
 
@@ -98,14 +98,14 @@ bool mixt__saves_due(const mixt__saves *c, int64_t step)
 /** Evaluation may have had more algorithms timed since the last save. */
 static void ask_choices(mixt__saves *c)
 {
-    const mixt__backend *backend = c->run->experiment.context->backend;
+    mixt__device *device = c->run->experiment.context->device;
     mixt__free(c->choices);
     c->choices = NULL;
-    c->choices_bytes = backend->choices ? backend->choices(NULL, 0) : 0;
+    c->choices_bytes = device->backend->choices ? mixt__device_choices(device, NULL, 0) : 0;
     if (c->choices_bytes)
         c->choices = mixt__alloc(c->choices_bytes);
     if (c->choices)
-        c->choices_bytes = backend->choices(c->choices, c->choices_bytes);
+        c->choices_bytes = mixt__device_choices(device, c->choices, c->choices_bytes);
 }
 
 /** What every checkpoint of the run has: conditions, files beside the state, and what stays when others go. */

@@ -27,7 +27,7 @@ const char *mixt__candidate_forced(const char *op, char *name, size_t size)
 }
 
 /** One pair, which is changed on the way. */
-static mixt_status check_pair(const mixt__backend *backend, char *pair)
+static mixt_status check_pair(mixt__device *device, char *pair)
 {
     char known[256] = "";
     char *kernel = strchr(pair, '=');
@@ -36,27 +36,27 @@ static mixt_status check_pair(const mixt__backend *backend, char *pair)
                           pair);
     *kernel++ = '\0';
     const mixt__op *op = mixt__op_find(pair);
-    const mixt__kernel *const *list = op ? backend->kernels(op) : NULL;
+    const mixt__kernel *const *list = op ? device->backend->kernels(op) : NULL;
     if (!list)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "MIXT_CANDIDATE: %s has no op '%s'; 'mixt plan --explain' names them",
-                          backend->name, pair);
+                          device->backend->name, pair);
     for (size_t used = 0; *list; list++) {
         if (!strcmp((*list)->name, kernel))
             return MIXT_OK;
         int more = snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*list)->name);
         used = used + (size_t)more < sizeof known ? used + (size_t)more : sizeof known - 1;
     }
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "MIXT_CANDIDATE: %s has no candidate '%s' for %s, only %s", backend->name,
-                      kernel, pair, known);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "MIXT_CANDIDATE: %s has no candidate '%s' for %s, only %s",
+                      device->backend->name, kernel, pair, known);
 }
 
-mixt_status mixt__candidates_check(const mixt__backend *backend)
+mixt_status mixt__candidates_check(mixt__device *device)
 {
     char pair[128];
     for (const char *text = mixt__env_get(MIXT_ENV_CANDIDATE); *text;) {
         size_t length = strcspn(text, ",");
         snprintf(pair, sizeof pair, "%.*s", (int)(length < sizeof pair ? length : sizeof pair), text);
-        MIXT_TRY(check_pair(backend, pair));
+        MIXT_TRY(check_pair(device, pair));
         text += length + (text[length] == ',');
     }
     return MIXT_OK;

@@ -7,6 +7,6 @@
 /** The candidate that is forced for an op, copied to `name`; NULL: none. */
 const char *mixt__candidate_forced(const char *op, char *name, size_t size);
 /** Fails where an op or a kernel is named that the backend does not have: it would be passed over in silence. */
-mixt_status mixt__candidates_check(const mixt__backend *backend);
+mixt_status mixt__candidates_check(mixt__device *device);
 
 #endif

@@ -8,7 +8,7 @@
 /** Runs all passes, chooses kernels and plans memory, taking none.
  *  @param source taken over and freed, also on failure
  *  @param executable NULL on failure */
-mixt_status mixt__compile_take(mixt__graph *source, const mixt__compile_options *options, const mixt__backend *backend,
+mixt_status mixt__compile_take(mixt__graph *source, const mixt__compile_options *options, mixt__device *device,
                                mixt__executable **executable);
 
 #endif

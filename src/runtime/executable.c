@@ -15,9 +15,9 @@ static void refuse(mixt__choice *choice, const char *kernel, const char *reason)
     }
 }
 
-static mixt_status choose(const mixt__backend *backend, const mixt__call *call, mixt__choice *choice)
+static mixt_status choose(mixt__device *device, const mixt__call *call, mixt__choice *choice)
 {
-    const mixt__kernel *const *list = backend->kernels(call->op);
+    const mixt__kernel *const *list = device->backend->kernels(call->op);
     char buffer[64];
     const char *forced = mixt__candidate_forced(call->op->name, buffer, sizeof buffer);
     for (; list && *list; list++) {
@@ -32,8 +32,8 @@ static mixt_status choose(const mixt__backend *backend, const mixt__call *call, 
             return MIXT_OK;
         }
     }
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': no kernel of %s can run %s%s%s", call->layer, backend->name,
-                      call->op->name, choice->refused_count ? ": " : "",
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': no kernel of %s can run %s%s%s", call->layer,
+                      device->backend->name, call->op->name, choice->refused_count ? ": " : "",
                       choice->refused_count ? choice->refused[choice->refused_count - 1].reason : "");
 }
 
@@ -49,7 +49,8 @@ static mixt_status describe_call(mixt__executable *e, int64_t i)
 {
     const mixt__node *n = &e->graph->nodes[i];
     mixt__call *call = &e->calls[i];
-    *call = (mixt__call){.op = n->op, .attrs = n->attrs, .layer = n->layer, .arithmetic = n->arithmetic};
+    *call = (mixt__call){
+        .device = e->device, .op = n->op, .attrs = n->attrs, .layer = n->layer, .arithmetic = n->arithmetic};
     call->in_count = n->in_count;
     call->out_count = n->out_count;
     call->in = mixt__arena_alloc(&e->memory_of_calls, (size_t)(n->in_count + n->out_count + 1) * sizeof *call->in);
@@ -69,7 +70,7 @@ static mixt_status prepare_call(mixt__executable *e, int64_t i)
     mixt__call *call = &e->calls[i];
     if (n->alias)
         return MIXT_OK;
-    MIXT_TRY(choose(e->backend, call, &e->choices[i]));
+    MIXT_TRY(choose(e->device, call, &e->choices[i]));
     if (e->choices[i].kernel->prepare) {
         mixt_status status = e->choices[i].kernel->prepare(call, &e->memory_of_calls);
         if (status != MIXT_OK)
@@ -90,8 +91,8 @@ static mixt_status build(mixt__executable *e)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan");
     for (int64_t i = 0; i < e->graph->node_count; i++)
         MIXT_TRY(describe_call(e, i));
-    if (e->backend->foresee)
-        e->backend->foresee(e->calls, e->graph->node_count);
+    if (e->device->backend->foresee)
+        mixt__device_foresee(e->device, e->calls, e->graph->node_count);
     for (int64_t i = 0; i < e->graph->node_count; i++)
         MIXT_TRY(prepare_call(e, i));
     size_t align = MIXT_MEMORY_ALIGNMENT;
@@ -99,7 +100,7 @@ static mixt_status build(mixt__executable *e)
     return mixt__memory_plan_make(e->graph, &e->plan);
 }
 
-mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backend, mixt__executable **executable)
+mixt_status mixt__executable_take(mixt__graph *graph, mixt__device *device, mixt__executable **executable)
 {
     mixt__executable *e = mixt__alloc(sizeof *e);
     *executable = e;
@@ -108,7 +109,7 @@ mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backe
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan");
     }
     e->graph = graph;
-    e->backend = backend;
+    e->device = device;
     e->threads = mixt__threads_count();
     mixt_status status = build(e);
     if (status != MIXT_OK) {
@@ -120,12 +121,12 @@ mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backe
 
 mixt_status mixt__executable_allocate(mixt__executable *e)
 {
-    e->arena = e->backend->alloc(e->plan.arena_bytes);
-    e->workspace = e->backend->alloc(e->workspace_bytes);
+    e->arena = mixt__device_alloc(e->device, e->plan.arena_bytes);
+    e->workspace = mixt__device_alloc(e->device, e->workspace_bytes);
     if (!e->arena || !e->workspace)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "no memory on %s for %zu bytes of activations and %zu of workspace: use a smaller batch",
-                          e->backend->name, e->plan.arena_bytes, e->workspace_bytes);
+                          e->device->backend->name, e->plan.arena_bytes, e->workspace_bytes);
     MIXT_LOG(MEMORY, "activations %zu bytes (%zu without reuse), workspace %zu", e->plan.arena_bytes,
              e->plan.naive_bytes, e->workspace_bytes);
     return MIXT_OK;
@@ -149,8 +150,8 @@ void mixt__executable_share(mixt__executable *e, const mixt__executable *owner)
 void mixt__executable_release(mixt__executable *e)
 {
     if (!e->borrowed) {
-        e->backend->free(e->arena);
-        e->backend->free(e->workspace);
+        mixt__device_free(e->device, e->arena);
+        mixt__device_free(e->device, e->workspace);
     }
     e->arena = e->workspace = NULL;
 }
@@ -260,7 +261,7 @@ static mixt_status add_times(mixt__executable *e)
         if (e->graph->nodes[i].alias)
             continue;
         double seconds;
-        MIXT_TRY(e->backend->between(last, i + 1, &seconds));
+        MIXT_TRY(mixt__device_between(e->device, last, i + 1, &seconds));
         e->seconds[i] += seconds;
         last = i + 1;
     }
@@ -284,13 +285,13 @@ static mixt_status run_node(mixt__executable *e, const mixt__run *run, int64_t i
 static mixt_status run_nodes(mixt__executable *e, const mixt__run *run)
 {
     if (e->seconds)
-        MIXT_TRY(e->backend->mark(0));
+        MIXT_TRY(mixt__device_mark(e->device, 0));
     for (int64_t i = 0; i < e->graph->node_count; i++) {
         MIXT_TRY(run_node(e, run, i));
         if (run->passed)
             run->passed(run->user, i);
         if (e->seconds && !e->graph->nodes[i].alias)
-            MIXT_TRY(e->backend->mark(i + 1));
+            MIXT_TRY(mixt__device_mark(e->device, i + 1));
     }
     return e->seconds ? add_times(e) : MIXT_OK;
 }

@@ -22,7 +22,7 @@ typedef struct mixt__choice {
 
 typedef struct mixt__executable {
     mixt__graph *graph; // owned
-    const mixt__backend *backend;
+    mixt__device *device;
     mixt__arena memory_of_calls;
     mixt__call *calls; // one per node; views have no kernel
     mixt__choice *choices;
@@ -39,7 +39,7 @@ typedef struct mixt__executable {
 } mixt__executable;
 
 /** Chooses kernels and plans memory; takes ownership of the graph, also on failure. */
-mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backend, mixt__executable **executable);
+mixt_status mixt__executable_take(mixt__graph *graph, mixt__device *device, mixt__executable **executable);
 mixt_status mixt__executable_allocate(mixt__executable *executable);
 /** Makes the memory that `executable` will take large enough for `other` too: the two never run at once. */
 void mixt__executable_widen(mixt__executable *executable, const mixt__executable *other);

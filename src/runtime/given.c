@@ -52,7 +52,7 @@ mixt_status mixt__params_give(mixt__params *p, int64_t index, const float *value
         if (!rounded)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory to round a teacher's parameter");
         mixt__narrow((mixt_dtype)d)(rounded, values, count);
-        mixt_status status = p->backend->upload(p->given_block + offset, rounded, bytes);
+        mixt_status status = mixt__device_upload(p->device, p->given_block + offset, rounded, bytes);
         mixt__free(rounded);
         MIXT_TRY(status);
     }

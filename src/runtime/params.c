@@ -87,7 +87,7 @@ static int64_t own_count(const mixt__graph *graph)
     return count;
 }
 
-mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
+mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
                              mixt__params **params)
 {
     mixt__params *p = mixt__alloc(sizeof *p);
@@ -95,7 +95,7 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
     size_t n = (size_t)graph->param_count + 1;
-    p->backend = backend;
+    p->device = device;
     p->count = own_count(graph);
     p->given_count = graph->param_count - p->count;
     p->moments = training ? moments : -1; // -1: no gradients either
@@ -149,11 +149,11 @@ mixt_status mixt__params_allocate(mixt__params *p)
 {
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
     if (p->given_bytes) {
-        p->given_block = p->backend->alloc(p->given_bytes);
+        p->given_block = mixt__device_alloc(p->device, p->given_bytes);
         if (!p->given_block)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of a teacher's parameters on %s",
-                              p->given_bytes, p->backend->name);
-        MIXT_TRY(p->backend->zero(p->given_block, p->given_bytes));
+                              p->given_bytes, p->device->backend->name);
+        MIXT_TRY(mixt__device_zero(p->device, p->given_block, p->given_bytes));
     }
     p->taken = true;
     return mixt__params_take_roles(p, MIXT_LIFE_COPIES);
@@ -192,7 +192,7 @@ mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
 mixt_status mixt__params_follow(mixt__params *p, const mixt__params *owner)
 {
     const mixt__param_role *state = &p->roles[MIXT_PARAM_STATE];
-    return p->backend->copy(state->data, owner->roles[MIXT_PARAM_STATE].data, state->bytes);
+    return mixt__device_copy(p->device, state->data, owner->roles[MIXT_PARAM_STATE].data, state->bytes);
 }
 
 void mixt__params_release_training(mixt__params *p)
@@ -208,7 +208,7 @@ void mixt__params_release(mixt__params *p)
     mixt__params_release_training(p);
     mixt__params_drop_roles(p, MIXT_LIFE_WEIGHTS);
     mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
-    p->backend->free(p->given_block);
+    mixt__device_free(p->device, p->given_block);
     p->given_block = NULL;
     p->taken = false;
 }
@@ -313,8 +313,8 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
         status = mixt__params_get(p, i, values);
         mixt__narrow(copy->dtype)(low, values, p->table[i].count);
         if (status == MIXT_OK)
-            status =
-                p->backend->upload(mixt__role_at(role, copy->offset), low, mixt__role_size(role, p->table[i].count));
+            status = mixt__device_upload(p->device, mixt__role_at(role, copy->offset), low,
+                                         mixt__role_size(role, p->table[i].count));
     }
     mixt__free(values);
     mixt__free(low);
@@ -350,9 +350,9 @@ mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_rol
         int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
         end = end < offset + count ? end : offset + count;
         if (begin < end)
-            MIXT_TRY(p->backend->upload(mixt__role_at(role, slice->at + (begin - slice->begin)),
-                                        (const char *)values + mixt__role_size(role, begin - offset),
-                                        mixt__role_size(role, end - begin)));
+            MIXT_TRY(mixt__device_upload(p->device, mixt__role_at(role, slice->at + (begin - slice->begin)),
+                                         (const char *)values + mixt__role_size(role, begin - offset),
+                                         mixt__role_size(role, end - begin)));
     }
     return MIXT_OK;
 }
@@ -361,7 +361,7 @@ mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values
 {
     if (is_cut(p, index))
         return mixt__fail(MIXT_ERROR_STATE, "'%s' is shared out between ranks (dist.zero=3)", p->table[index].name);
-    return p->backend->download(values, address(p, index), (size_t)p->table[index].count * sizeof *values);
+    return mixt__device_download(p->device, values, address(p, index), (size_t)p->table[index].count * sizeof *values);
 }
 
 mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
@@ -372,15 +372,15 @@ mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values
         return mixt__params_set_slices(p, &p->roles[MIXT_PARAM_WEIGHT], p->offset[index], p->table[index].count,
                                        values);
     if (kept->data && !p->table[index].trainable)
-        MIXT_TRY(p->backend->upload(mixt__role_at(kept, p->state_offset[index]), values, bytes));
-    return p->backend->upload(address(p, index), values, bytes);
+        MIXT_TRY(mixt__device_upload(p->device, mixt__role_at(kept, p->state_offset[index]), values, bytes));
+    return mixt__device_upload(p->device, address(p, index), values, bytes);
 }
 
 /** Between the running statistics and what is kept of them. */
 static mixt_status copy_statistics(const mixt__params *p, int to, int from)
 {
     const mixt__param_role *kept = &p->roles[MIXT_PARAM_KEPT];
-    return kept->data ? p->backend->copy(p->roles[to].data, p->roles[from].data, kept->bytes) : MIXT_OK;
+    return kept->data ? mixt__device_copy(p->device, p->roles[to].data, p->roles[from].data, kept->bytes) : MIXT_OK;
 }
 
 mixt_status mixt__params_keep_statistics(mixt__params *p)
@@ -399,8 +399,8 @@ mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *v
     if (!grad->data || p->segment_of[index] < 0 || p->shard.gradients)
         return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
                           p->shard.gradients ? " here: ranks share them out" : "");
-    return p->backend->download(values, mixt__role_at(grad, p->offset[index]),
-                                mixt__role_size(grad, p->table[index].count));
+    return mixt__device_download(p->device, values, mixt__role_at(grad, p->offset[index]),
+                                 mixt__role_size(grad, p->table[index].count));
 }
 
 void *mixt__params_address(const mixt__params *p, const mixt__value *value, int64_t node)

@@ -41,7 +41,7 @@ typedef struct mixt__params_shard {
 } mixt__params_shard;
 
 typedef struct mixt__params {
-    const mixt__backend *backend;
+    mixt__device *device;
     mixt__arena names;
     mixt__param *table; // copy of the graph's table, names included
     int64_t count;      // of the model's own; a teacher's stand behind them
@@ -68,7 +68,7 @@ typedef struct mixt__params {
 /** Lays out the arenas for a compiled graph; takes no device memory yet.
  *  @param training whether there are gradients
  *  @param moments optimizer moments per parameter: 0, 1 or 2 */
-mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
+mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
                              mixt__params **params);
 /** Lays out working copies anew: after parameters were shared out, or no longer are. */
 void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);

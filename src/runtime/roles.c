@@ -203,16 +203,16 @@ int mixt__params_add_role(mixt__params *p, const mixt__param_role *role)
 
 static mixt_status take(const mixt__params *p, mixt__param_role *role)
 {
-    const mixt__backend *b = p->backend;
+    mixt__device *d = p->device;
     bool host = role->place == MIXT_PLACE_HOST;
     if (!role->name || role->data)
         return MIXT_OK;
-    role->data = host ? b->alloc_host(role->bytes) : b->alloc(role->bytes);
+    role->data = host ? mixt__device_alloc_host(d, role->bytes) : mixt__device_alloc(d, role->bytes);
     if (!role->data)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of %s on %s", role->bytes, role->name,
-                          host ? "the host" : b->name);
+                          host ? "the host" : d->backend->name);
     if (!host)
-        return b->zero(role->data, role->bytes);
+        return mixt__device_zero(d, role->data, role->bytes);
     memset(role->data, 0, role->bytes);
     return MIXT_OK;
 }
@@ -232,9 +232,9 @@ void mixt__params_drop_roles(mixt__params *p, mixt__role_life life)
         if (role->life != life)
             continue;
         if (role->data && !role->borrowed && role->place == MIXT_PLACE_HOST)
-            p->backend->free_host(role->data);
+            mixt__device_free_host(p->device, role->data);
         else if (role->data && !role->borrowed)
-            p->backend->free(role->data);
+            mixt__device_free(p->device, role->data);
         role->data = NULL;
         role->borrowed = false;
     }
@@ -290,9 +290,9 @@ mixt_status mixt__params_read_role(const mixt__params *p, int id, float *values)
 {
     const mixt__param_role *role = &p->roles[id];
     if (role->format == MIXT_DTYPE_FP32)
-        return p->backend->download(values, role->data, role->bytes);
+        return mixt__device_download(p->device, values, role->data, role->bytes);
     void *narrow = mixt__alloc_uninit(role->bytes);
-    mixt_status status = narrow ? p->backend->download(narrow, role->data, role->bytes)
+    mixt_status status = narrow ? mixt__device_download(p->device, narrow, role->data, role->bytes)
                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to widen the %s", role->name);
     if (status == MIXT_OK)
         mixt__widen(role->format)(values, narrow, role->here);

@@ -32,10 +32,10 @@ static mixt__roofline of_cpu(void)
     return r;
 }
 
-mixt__roofline mixt__roofline_of(const mixt__backend *backend)
+mixt__roofline mixt__roofline_of(mixt__device *device)
 {
     mixt_gpu_info gpu;
-    if (!backend->describe || backend->describe(&gpu) != MIXT_OK)
+    if (!device->backend->describe || mixt__device_describe(device, &gpu) != MIXT_OK)
         return of_cpu();
     mixt__roofline r = {
         .plain = ATTAINED * gpu.flops[MIXT_DTYPE_FP32], .bytes = ATTAINED * gpu.bytes_s, .begin = GPU_BEGIN};

@@ -14,7 +14,7 @@ typedef struct mixt__roofline {
     double units; // that share a product's tiles; 0: tiles of any size
 } mixt__roofline;
 
-mixt__roofline mixt__roofline_of(const mixt__backend *backend);
+mixt__roofline mixt__roofline_of(mixt__device *device);
 /** Of one run of a node; 0 for a view. */
 double mixt__roofline_seconds(const mixt__roofline *roofline, const mixt__graph *graph, const mixt__node *node);
 

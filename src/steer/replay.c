@@ -74,7 +74,7 @@ static size_t bytes_of(const mixt__executable *step)
 static mixt_status fit(mixt__trainer *t)
 {
     mixt__executable *step;
-    size_t room = mixt__trainer_backend(t)->available() + bytes_of(mixt__trainer_compiled(t));
+    size_t room = mixt__device_available(mixt__trainer_device(t)) + bytes_of(mixt__trainer_compiled(t));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &step));
     size_t need = bytes_of(step), workspace = step->workspace_bytes;
     mixt__executable_free(step);
@@ -98,7 +98,7 @@ mixt_status mixt__replay_enter_fp32(mixt__replay *r)
     mixt__trainer_set(t, &fp32);
     mixt_status status = mixt__together_agree(t, fit(t));
     if (status == MIXT_OK) {
-        mixt_status mine = mixt__in_turn(mixt__trainer_ranks(t)->group, mixt__trainer_backend(t), recompile, t);
+        mixt_status mine = mixt__in_turn(mixt__trainer_ranks(t)->group, mixt__trainer_device(t), recompile, t);
         r->fp32 = mine == MIXT_OK;
         status = mixt__together_agree(t, mine);
     }

@@ -92,7 +92,7 @@ static mixt_status take_room(job *j, int64_t count)
     mixt__writer_options writer = {.read = *mixt__trainer_model(t),
                                    .write = *mixt__trainer_model(t),
                                    .policy = mixt__trainer_settings_of(t)->policy,
-                                   .backend = mixt__trainer_backend(t),
+                                   .device = mixt__trainer_device(t),
                                    .params = mixt__trainer_params(t),
                                    .texts = batch,
                                    .beams = j->o.beams};

@@ -19,9 +19,9 @@ const mixt__model *mixt__trainer_model(const mixt__trainer *t)
     return &t->model;
 }
 
-const mixt__backend *mixt__trainer_backend(const mixt__trainer *t)
+mixt__device *mixt__trainer_device(const mixt__trainer *t)
 {
-    return t->backend;
+    return t->device;
 }
 
 mixt__executable *mixt__trainer_compiled(const mixt__trainer *t)
@@ -149,13 +149,13 @@ const mixt__control *mixt__trainer_control(const mixt__trainer *t)
 
 mixt_status mixt__trainer_fetch_control(const mixt__trainer *t, mixt__control *control)
 {
-    return t->backend->download(control, t->control, sizeof *control);
+    return mixt__device_download(t->device, control, t->control, sizeof *control);
 }
 
 mixt_status mixt__trainer_drop_scale(mixt__trainer *t)
 {
     mixt__trainer_carry_scale(t, true, &t->control_copy);
-    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
 }
 
 /* ---- for who runs or times its parts ---- */
@@ -171,7 +171,7 @@ mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step, con
 const uint64_t *mixt__trainer_any_key(const mixt__trainer *t)
 {
     static const uint64_t on_host = 1;
-    return t->backend->host_memory ? &on_host : mixt__feed_key(&t->feed, 0);
+    return t->device->backend->host_memory ? &on_host : mixt__feed_key(&t->feed, 0);
 }
 
 const mixt__update *mixt__trainer_update(const mixt__trainer *t)
@@ -181,14 +181,13 @@ const mixt__update *mixt__trainer_update(const mixt__trainer *t)
 
 /* ---- another one to plan with ---- */
 
-mixt__trainer *mixt__trainer_new(const mixt__model *model, const mixt__backend *backend,
-                                 const mixt__trainer_settings *settings)
+mixt__trainer *mixt__trainer_new(const mixt__model *model, mixt__device *device, const mixt__trainer_settings *settings)
 {
     mixt__trainer *t = mixt__alloc(sizeof *t);
     if (!t)
         return NULL;
     t->model = *model;
-    t->backend = backend;
+    t->device = device;
     t->settings = *settings;
     t->ranks.format = MIXT_DTYPE_FP32;
     return t;
@@ -198,7 +197,7 @@ mixt_status mixt__trainer_new_planner(const mixt__trainer *t, mixt__trainer **pl
 {
     mixt__trainer_settings settings = t->settings;
     settings.faults = NULL; // which happen to the trainer alone
-    mixt__trainer *p = mixt__trainer_new(&t->model, t->backend, &settings);
+    mixt__trainer *p = mixt__trainer_new(&t->model, t->device, &settings);
     *planner = p;
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to plan a step");

@@ -195,7 +195,7 @@ static mixt_status take_blocks(mixt__snapshot *s)
         if (!mixt__role_saved(role) || !mixt__arena_copied(t, which, s->kind, &from))
             continue;
         size_t bytes = mixt__role_size(role, mixt__arena_copied_most(t, which, s->kind)); // as planned
-        s->blocks[which] = t->backend->alloc_host(bytes);
+        s->blocks[which] = mixt__device_alloc_host(t->device, bytes);
         if (!s->blocks[which])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
                               (double)need / 1073741824.0);
@@ -210,7 +210,7 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, mixt_
                                     : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
                                                                    "has made no step");
     bool collected = kind == MIXT_SNAPSHOT_WHOLE && mixt__ranks_apart(t);
-    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || collected))
+    if (status == MIXT_OK && (!in_place || !t->device->backend->host_memory || collected))
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = mixt__feedback_open(s);
@@ -243,7 +243,8 @@ static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
         const mixt__param_role *role = &t->params->roles[which];
         int64_t from, count = s->blocks[which] ? mixt__arena_copied(t, which, s->kind, &from) : 0;
         if (s->blocks[which] && !is_collected(s, which))
-            MIXT_TRY(t->backend->copy(s->blocks[which], mixt__role_at(role, from), mixt__role_size(role, count)));
+            MIXT_TRY(mixt__device_copy(t->device, s->blocks[which], mixt__role_at(role, from),
+                                       mixt__role_size(role, count)));
     }
     return MIXT_OK;
 }
@@ -251,7 +252,7 @@ static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
 {
     mixt__control control;
-    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    MIXT_TRY(mixt__device_download(t->device, &control, t->control, sizeof control));
     json_decref(s->scalars);
     s->scalars = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "step", (json_int_t)t->attempts, "next_batch",
                            (json_int_t)t->next_batch, "runs", (json_int_t)t->runs, "batches_per_epoch",
@@ -272,7 +273,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
                           "a change of precision or a restore failed half way: there is no state to save");
     MIXT_TRY(copy_arenas(s, t));
     MIXT_TRY(mixt__feedback_take(s, t));
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     return take_scalars(s, t);
 }
 
@@ -290,9 +291,9 @@ void mixt__snapshot_close(mixt__snapshot *s)
 {
     for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which])
-            s->trainer->backend->free_host(s->blocks[which]);
+            mixt__device_free_host(s->trainer->device, s->blocks[which]);
     if (s->feedback)
-        s->trainer->backend->free_host(s->feedback);
+        mixt__device_free_host(s->trainer->device, s->feedback);
     json_decref(s->scalars);
     mixt__free(s->tensors);
     mixt__free(s->names);
@@ -349,7 +350,7 @@ static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, i
     if (role->owner == MIXT_OWNER_SHARD)
         status = mixt__params_set_slices(t->params, role, offset, count, data);
     else
-        status = t->backend->upload(mixt__role_at(role, offset), data, tensor->bytes);
+        status = mixt__device_upload(t->device, mixt__role_at(role, offset), data, tensor->bytes);
     mixt__free(values);
     return status;
 }
@@ -413,7 +414,7 @@ static mixt_status go_on(mixt__trainer *t, const progress *p)
 {
     MIXT_TRY(mixt__params_refresh_copies(t->params));
     MIXT_TRY(mixt__params_keep_statistics(t->params));
-    MIXT_TRY(t->backend->upload(t->control, &p->control, sizeof p->control));
+    MIXT_TRY(mixt__device_upload(t->device, t->control, &p->control, sizeof p->control));
     t->control_copy = p->control;
     t->attempts = t->first_step = p->step;
     t->next_batch = p->next_batch;
@@ -425,7 +426,7 @@ static mixt_status go_on(mixt__trainer *t, const progress *p)
 
 static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progress *p)
 {
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     MIXT_TRY(visit(t, c, true));
     return go_on(t, p);
 }
@@ -435,11 +436,11 @@ static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const 
     int64_t from;
     for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         if (s->blocks[which])
-            MIXT_TRY(t->backend->copy(
-                t->params->roles[which].data, s->blocks[which],
+            MIXT_TRY(mixt__device_copy(
+                t->device, t->params->roles[which].data, s->blocks[which],
                 mixt__role_size(&t->params->roles[which], mixt__arena_copied(t, which, s->kind, &from))));
     mixt__feedback_put_back(s, t);
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     return go_on(t, p);
 }
 
@@ -447,7 +448,7 @@ mixt_status mixt__snapshot_restore(const mixt__snapshot *s, mixt__trainer *t)
 {
     progress p;
     MIXT_TRY(read_progress(s->scalars, &p));
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load_copies(t, s, &p);
     t->broken = status != MIXT_OK; // some of the old state and some of the new

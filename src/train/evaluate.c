@@ -28,7 +28,7 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
         return (mixt__trainer_bytes){0};
     batch_bytes(&t->eval_spec, batch);
     plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
-    if (t->backend->host_memory)
+    if (t->device->backend->host_memory)
         return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
     size_t gathered = mixt__sharded_host_bytes(t, MIXT_GATHER_EVAL);
     return (mixt__trainer_bytes){.host = batch[0] + batch[1] + gathered, .device = plan + batch[0] + batch[1]};
@@ -39,7 +39,7 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
 static mixt_status check_room(const mixt__trainer *t, size_t beside, bool cut)
 {
     mixt__trainer_bytes bytes = mixt__trainer_evaluation_bytes(t);
-    size_t own = t->backend->host_memory ? bytes.host : bytes.device, room = t->backend->available();
+    size_t own = t->device->backend->host_memory ? bytes.host : bytes.device, room = mixt__device_available(t->device);
     const double gib = 1073741824.0;
     char training[64] = "";
     if (!room || beside > room || own <= (room - beside) / (cut ? 2 : 1))
@@ -49,7 +49,7 @@ static mixt_status check_room(const mixt__trainer *t, size_t beside, bool cut)
     return mixt__fail(MIXT_ERROR_MEMORY,
                       "evaluating %lld sample%s at once needs %.2f GiB%s, %s has %.2f GiB free: lower train.eval_batch",
                       (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s", (double)own / gib,
-                      training, t->backend->name, (double)room / gib);
+                      training, t->device->backend->name, (double)room / gib);
 }
 
 static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
@@ -59,8 +59,8 @@ static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
     model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
     MIXT_TRY(mixt__model_build(&model, spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
-    options.fused = t->backend->fused;
-    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->eval));
+    options.fused = t->device->backend->fused;
+    MIXT_TRY(mixt__compile_take(source, &options, t->device, &t->eval));
     t->eval_spec = *spec;
     MIXT_TRY(mixt__params_match(t->params, t->eval->graph));
     return mixt__sharded_plan_reading(t, t->eval, MIXT_GATHER_EVAL);
@@ -72,7 +72,7 @@ static bool take_gathered(mixt__trainer *t)
     size_t bytes = mixt__sharded_host_bytes(t, MIXT_GATHER_EVAL);
     if (!bytes)
         return true;
-    t->eval_gathered = t->backend->alloc_host(bytes);
+    t->eval_gathered = mixt__device_alloc_host(t->device, bytes);
     if (t->eval_gathered)
         memset(t->eval_gathered, 0, bytes); // gaps between parameters travel too
     return t->eval_gathered;
@@ -88,11 +88,11 @@ static bool take_buffers(mixt__trainer *t)
     bool complete = t->eval_input && t->eval_target;
     size_t window = t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
     if (window)
-        t->eval_window = t->backend->alloc(window);
+        t->eval_window = mixt__device_alloc(t->device, window);
     complete = complete && (!window || t->eval_window);
-    if (!t->backend->host_memory) {
-        t->eval_device[0] = t->backend->alloc(bytes[0]);
-        t->eval_device[1] = t->backend->alloc(bytes[1]);
+    if (!t->device->backend->host_memory) {
+        t->eval_device[0] = mixt__device_alloc(t->device, bytes[0]);
+        t->eval_device[1] = mixt__device_alloc(t->device, bytes[1]);
         complete = complete && t->eval_device[0] && t->eval_device[1] && take_gathered(t);
     }
     return complete;
@@ -181,11 +181,11 @@ static void pad_samples(const mixt__trainer *t, const mixt_data *data, int64_t v
 static mixt_status run_evaluation(mixt__trainer *t)
 {
     mixt__run run = {.input = t->eval_input, .target = t->eval_target};
-    if (!t->backend->host_memory) {
+    if (!t->device->backend->host_memory) {
         size_t bytes[2];
         batch_bytes(&t->eval_spec, bytes);
-        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input, bytes[0]));
-        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target, bytes[1]));
+        MIXT_TRY(mixt__device_upload(t->device, t->eval_device[0], t->eval_input, bytes[0]));
+        MIXT_TRY(mixt__device_upload(t->device, t->eval_device[1], t->eval_target, bytes[1]));
         run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
     }
     MIXT_TRY(mixt__ranks_begin_reading(t, MIXT_GATHER_EVAL, &run));
@@ -199,8 +199,8 @@ static mixt_status read_pass(mixt__trainer *t, const mixt_data *data, int64_t fi
     MIXT_TRY(mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
     pad_samples(t, data, valid);
     MIXT_TRY(run_evaluation(t));
-    return t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics),
-                                3 * sizeof *metrics);
+    return mixt__device_download(t->device, metrics, mixt__executable_address(t->eval, t->eval->graph->metrics),
+                                 3 * sizeof *metrics);
 }
 
 /** Adds the figures of samples [first, end), in passes of at most the evaluation batch. Stops early where `interrupt`

@@ -224,13 +224,14 @@ static mixt_status flip_one(mixt__trainer *t, const mixt__fault *f, void *addres
 {
     size_t bytes = (size_t)count * mixt_dtype_size(dtype);
     void *values = mixt__alloc_uninit(bytes);
-    mixt_status status = values ? t->backend->synchronize() : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a fault");
+    mixt_status status =
+        values ? mixt__device_synchronize(t->device) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a fault");
     if (status == MIXT_OK)
-        status = t->backend->download(values, address, bytes);
+        status = mixt__device_download(t->device, values, address, bytes);
     int64_t element = status == MIXT_OK ? choose_element(t, f, values, dtype, count) : -1;
     if (element >= 0) {
         flip(values, dtype, element);
-        status = t->backend->upload(address, values, bytes);
+        status = mixt__device_upload(t->device, address, values, bytes);
     }
     mixt__free(values);
     return status;
@@ -248,9 +249,9 @@ static const mixt__segment *find_weight(const mixt__params *p, const char *layer
 }
 
 /** What somebody else could take from. */
-static size_t memory_of(const mixt__backend *backend)
+static size_t memory_of(mixt__device *device)
 {
-    return backend->host_memory ? mixt__memory_total() : backend->available();
+    return device->backend->host_memory ? mixt__memory_total() : mixt__device_available(device);
 }
 
 mixt_status mixt__faults_begin(mixt__trainer *t)
@@ -258,7 +259,7 @@ mixt_status mixt__faults_begin(mixt__trainer *t)
     for (int i = 0; i < t->faults->count; i++) {
         mixt__fault *f = &t->faults->items[i];
         if (strikes(t, f, MIXT_FAULT_MEMORY))
-            mixt__memory_withhold((size_t)(squeezed * (double)memory_of(t->backend)));
+            mixt__memory_withhold((size_t)(squeezed * (double)memory_of(t->device)));
         const mixt__segment *weight = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT) ? find_weight(t->params, f->layer) : NULL;
         if (weight)
             MIXT_TRY(flip_one(t, f, mixt__params_weights(t->params) + weight->offset, MIXT_DTYPE_FP32, weight->count));

@@ -22,9 +22,9 @@ static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches, int64_t 
     return (size_t)held * batch + aligned((size_t)held * sizeof(uint64_t)) + weights;
 }
 
-size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches, int64_t held)
+size_t mixt__feed_bytes(mixt__device *device, const mixt__batch_spec *spec, int64_t batches, int64_t held)
 {
-    return backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches, held);
+    return device->backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches, held);
 }
 
 /** Bytes of a step's result. */
@@ -40,11 +40,11 @@ size_t mixt__feed_host_bytes(int64_t batches)
            MIXT_STAGE_SLOTS * result_bytes(batches);
 }
 
-mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
+mixt_status mixt__feed_open(mixt__feed *feed, mixt__device *device, const mixt__batch_spec *spec,
                             const mixt__batch_spec *fed, int64_t batches, int64_t held, bool random)
 {
     size_t result = result_bytes(batches);
-    *feed = (mixt__feed){.backend = backend, .batches = batches, .held = held, .random = random};
+    *feed = (mixt__feed){.device = device, .batches = batches, .held = held, .random = random};
     MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &feed->replays));
     feed->given = *spec;
     feed->given_bytes = mixt__spec_input_bytes(spec);
@@ -52,22 +52,22 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
     feed->input_room = aligned(feed->given_bytes);
     mixt__feed_retype(feed, fed);
     feed->target_room = aligned(feed->target_bytes);
-    feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
-    feed->host_weights = backend->alloc_host((size_t)batches * sizeof *feed->host_weights);
+    feed->host_keys = mixt__device_alloc_host(device, (size_t)batches * sizeof *feed->host_keys);
+    feed->host_weights = mixt__device_alloc_host(device, (size_t)batches * sizeof *feed->host_weights);
     feed->counts = mixt__alloc((size_t)batches * sizeof *feed->counts);
     bool complete = feed->host_keys && feed->host_weights && feed->counts;
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        feed->results[i] = backend->alloc_host(result);
+        feed->results[i] = mixt__device_alloc_host(device, result);
         complete = complete && feed->results[i];
         if (feed->results[i])
             memset(feed->results[i], 0, result);
     }
-    for (int i = 0; complete && !backend->host_memory && i < MIXT_STAGE_SLOTS; i++) {
-        feed->slots[i] = backend->alloc(slot_bytes(spec, batches, held));
+    for (int i = 0; complete && !device->backend->host_memory && i < MIXT_STAGE_SLOTS; i++) {
+        feed->slots[i] = mixt__device_alloc(device, slot_bytes(spec, batches, held));
         complete = feed->slots[i] != NULL;
     }
     if (!complete)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the batches of a step", backend->name);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the batches of a step", device->backend->name);
     return MIXT_OK;
 }
 
@@ -76,7 +76,7 @@ void mixt__feed_forget_step(mixt__feed *feed, mixt__feed_kind kind)
     for (int shape = 0; shape < MIXT_FEED_SHAPES; shape++) {
         for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
             if (feed->recordings[kind][shape][i])
-                feed->backend->forget(feed->recordings[kind][shape][i]);
+                mixt__device_forget(feed->device, feed->recordings[kind][shape][i]);
             feed->recordings[kind][shape][i] = NULL;
         }
         feed->issued[kind][shape] = false;
@@ -110,7 +110,7 @@ mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **r
     if (!mixt__spec_rounds(&feed->given, &feed->fed))
         return MIXT_OK;
     if (!feed->rounded)
-        feed->rounded = feed->backend->alloc_host(feed->input_room); // in whatever formats it is fed later
+        feed->rounded = mixt__device_alloc_host(feed->device, feed->input_room); // in whatever formats it is fed later
     if (!feed->rounded)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch in %s", mixt_dtype_name(feed->fed.input_dtype));
     mixt__spec_round(&feed->given, &feed->fed, input, feed->rounded);
@@ -120,17 +120,17 @@ mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **r
 
 void mixt__feed_close(mixt__feed *feed)
 {
-    if (!feed->backend)
+    if (!feed->device)
         return;
     mixt__feed_forget(feed);
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        feed->backend->free(feed->slots[i]);
-        feed->backend->free_host(feed->results[i]);
+        mixt__device_free(feed->device, feed->slots[i]);
+        mixt__device_free_host(feed->device, feed->results[i]);
     }
-    feed->backend->free_host(feed->host_keys);
-    feed->backend->free_host(feed->host_weights);
+    mixt__device_free_host(feed->device, feed->host_keys);
+    mixt__device_free_host(feed->device, feed->host_weights);
     mixt__free(feed->counts);
-    feed->backend->free_host(feed->rounded);
+    mixt__device_free_host(feed->device, feed->rounded);
     *feed = (mixt__feed){0};
 }
 
@@ -148,7 +148,7 @@ mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mix
 {
     int slot = (int)((feed->turn - 1 - back) % MIXT_STAGE_SLOTS);
     *result = feed->results[slot];
-    return feed->backend->host_memory ? MIXT_OK : feed->backend->wait(slot);
+    return feed->device->backend->host_memory ? MIXT_OK : mixt__device_wait(feed->device, slot);
 }
 
 const void *mixt__feed_input(const mixt__feed *feed, int64_t index)
@@ -196,7 +196,7 @@ mixt_status mixt__feed_send_weights(mixt__feed *feed)
 {
     mixt__piece piece = {(void *)(uintptr_t)mixt__feed_weights(feed), feed->host_weights,
                          (size_t)feed->held * sizeof *feed->host_weights};
-    return feed->backend->stage(slot_of(feed), &piece, 1, true);
+    return mixt__device_stage(feed->device, slot_of(feed), &piece, 1, true);
 }
 
 mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
@@ -209,12 +209,12 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
         {(void *)(uintptr_t)mixt__feed_target(feed, index), target, feed->target_bytes},
         {(void *)(uintptr_t)mixt__feed_key(feed, index), &feed->host_keys[index], sizeof key},
     };
-    return feed->backend->stage(slot_of(feed), pieces, feed->random ? 3 : 2, wait || feed->random);
+    return mixt__device_stage(feed->device, slot_of(feed), pieces, feed->random ? 3 : 2, wait || feed->random);
 }
 
 static bool may_record(const mixt__feed *feed, mixt__feed_kind kind)
 {
-    return feed->backend->record && feed->issued[kind][feed->shape] && feed->replays;
+    return feed->device->backend->record && feed->issued[kind][feed->shape] && feed->replays;
 }
 
 mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
@@ -224,8 +224,8 @@ mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record
     if (record && may_record(feed, kind)) {
         mixt__recording **recording = &feed->recordings[kind][feed->shape][slot];
         if (!*recording)
-            MIXT_TRY(feed->backend->record(issue, argument, recording));
-        MIXT_TRY(feed->backend->replay(*recording));
+            MIXT_TRY(mixt__device_record(feed->device, issue, argument, recording));
+        MIXT_TRY(mixt__device_replay(feed->device, *recording));
     } else {
         MIXT_TRY(issue(argument));
         feed->issued[kind][feed->shape] = true;
@@ -235,7 +235,7 @@ mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record
 
 mixt_status mixt__feed_turn(mixt__feed *feed)
 {
-    MIXT_TRY(feed->backend->fence(slot_of(feed)));
+    MIXT_TRY(mixt__device_fence(feed->device, slot_of(feed)));
     feed->turn++;
     return MIXT_OK;
 }

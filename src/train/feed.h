@@ -24,7 +24,7 @@ typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STE
 enum { MIXT_FEED_SHAPES = 9 }; // of batches, which have steps of their own each: train/lengths.h
 
 typedef struct mixt__feed {
-    const mixt__backend *backend;
+    mixt__device *device;
     int64_t batches;                              // in a step, those of other ranks too
     int64_t held;                                 // of those, in a slot
     mixt__batch_spec given, fed;                  // a batch as the caller has it, and as the step reads it
@@ -46,14 +46,14 @@ typedef struct mixt__feed {
 } mixt__feed;
 
 /** Device memory of all slots. @param batches of a step. @param held of those, in a slot */
-size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches, int64_t held);
+size_t mixt__feed_bytes(mixt__device *device, const mixt__batch_spec *spec, int64_t batches, int64_t held);
 /** Bytes that it takes of the host's memory, whatever the device. */
 size_t mixt__feed_host_bytes(int64_t batches);
 
 /** @param spec batches as they are given
  *  @param fed as the step reads them
  *  @param batches of a step. @param held of those, in a slot: fewer where other ranks make the others */
-mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
+mixt_status mixt__feed_open(mixt__feed *feed, mixt__device *device, const mixt__batch_spec *spec,
                             const mixt__batch_spec *fed, int64_t batches, int64_t held, bool random);
 void mixt__feed_close(mixt__feed *feed);
 /** From now on the step reads inputs in these formats. */

@@ -32,9 +32,10 @@ static mixt_status check_positive(const char *name, float value)
 static mixt_status run_scaled(mixt__trainer *t, const mixt__run *run, float scale)
 {
     MIXT_TRY(mixt__trainer_read_control(t));
-    MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
+    MIXT_TRY(mixt__device_upload(t->device, &t->control->seed, &scale, sizeof scale));
     mixt_status status = mixt__executable_run(t->train, run);
-    mixt_status restored = t->backend->upload(&t->control->seed, &t->control_copy.seed, sizeof t->control_copy.seed);
+    mixt_status restored =
+        mixt__device_upload(t->device, &t->control->seed, &t->control_copy.seed, sizeof t->control_copy.seed);
     return status == MIXT_OK ? restored : status;
 }
 
@@ -46,7 +47,7 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     mixt__lengths_select_whole(t);
     MIXT_TRY(mixt__feed_round(&t->feed, input, &input));
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
-    if (!t->backend->host_memory) {
+    if (!t->device->backend->host_memory) {
         MIXT_TRY(mixt__feed_put(&t->feed, 0, input, target, key, -1, true));
         run.input = mixt__feed_input(&t->feed, 0);
         run.target = mixt__feed_target(&t->feed, 0);
@@ -58,7 +59,8 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     MIXT_TRY(status);
     t->hand_gradients = true;
     float value;
-    MIXT_TRY(t->backend->download(&value, mixt__executable_address(t->train, t->train->graph->loss), sizeof value));
+    MIXT_TRY(mixt__device_download(t->device, &value, mixt__executable_address(t->train, t->train->graph->loss),
+                                   sizeof value));
     if (loss)
         *loss = value;
     return MIXT_OK;
@@ -67,12 +69,12 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
 /** Sum of squares over all segments; *finite false when any gradient is not. */
 static mixt_status measure(mixt__trainer *t, double *sum, bool *finite)
 {
-    MIXT_TRY(t->backend->gradient_stats(&t->update));
+    MIXT_TRY(mixt__device_gradient_stats(t->device, &t->update));
     *sum = 0;
     *finite = true;
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment_stats stats;
-        MIXT_TRY(t->backend->download(&stats, &t->stats[s], sizeof stats));
+        MIXT_TRY(mixt__device_download(t->device, &stats, &t->stats[s], sizeof stats));
         *finite &= stats.nonfinite == 0;
         *sum += stats.sum_squares;
     }
@@ -85,10 +87,12 @@ static mixt_status multiply(mixt__trainer *t, float factor)
     float piece[1024];
     for (int64_t i = 0; i < t->params->total; i += 1024) {
         int64_t n = t->params->total - i < 1024 ? t->params->total - i : 1024;
-        MIXT_TRY(t->backend->download(piece, mixt__params_gradients(t->params) + i, (size_t)n * sizeof *piece));
+        MIXT_TRY(
+            mixt__device_download(t->device, piece, mixt__params_gradients(t->params) + i, (size_t)n * sizeof *piece));
         for (int64_t k = 0; k < n; k++)
             piece[k] *= factor;
-        MIXT_TRY(t->backend->upload(mixt__params_gradients(t->params) + i, piece, (size_t)n * sizeof *piece));
+        MIXT_TRY(
+            mixt__device_upload(t->device, mixt__params_gradients(t->params) + i, piece, (size_t)n * sizeof *piece));
     }
     return MIXT_OK;
 }
@@ -134,8 +138,8 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     control.grad_factor = 1.0f;
     control.found_inf = 0;
     mixt__control_bias(&control, &t->update.optimizer);
-    MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
-    MIXT_TRY(t->backend->optimizer_step(&t->update));
+    MIXT_TRY(mixt__device_upload(t->device, t->control, &control, sizeof control));
+    MIXT_TRY(mixt__device_optimizer_step(t->device, &t->update));
     t->control_copy = control;
     t->first_step = ++t->attempts;
     t->hand_gradients = false;

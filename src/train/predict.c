@@ -37,8 +37,8 @@ static mixt_status plan(mixt__trainer *t)
     mixt__graph *source;
     MIXT_TRY(mixt__model_build_outputs(&t->model, &spec, 0, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
-    options.fused = t->backend->fused;
-    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->predict));
+    options.fused = t->device->backend->fused;
+    MIXT_TRY(mixt__compile_take(source, &options, t->device, &t->predict));
     return mixt__params_match(t->params, t->predict->graph);
 }
 
@@ -57,7 +57,7 @@ mixt__trainer_bytes mixt__trainer_prediction_bytes(const mixt__trainer *t)
     const mixt__graph *graph = t->predict->graph;
     size_t input = input_bytes(t), output = bytes_of(t->predict, graph->logits);
     size_t own = t->predict->plan.arena_bytes + t->predict->workspace_bytes;
-    if (t->backend->host_memory)
+    if (t->device->backend->host_memory)
         return (mixt__trainer_bytes){.host = own + input + output};
     return (mixt__trainer_bytes){.host = input + output, .device = own + input};
 }
@@ -69,16 +69,16 @@ static bool take_buffers(mixt__trainer *t)
     size_t input = input_bytes(t), output = bytes_of(t->predict, graph->logits);
     t->predict_input = mixt__alloc(input);
     t->predict_output = mixt__alloc(output);
-    if (t->backend->host_memory)
+    if (t->device->backend->host_memory)
         return t->predict_input && t->predict_output;
-    t->predict_device = t->backend->alloc(input);
+    t->predict_device = mixt__device_alloc(t->device, input);
     return t->predict_input && t->predict_output && t->predict_device;
 }
 
 static mixt_status take(mixt__trainer *t)
 {
     mixt__trainer_bytes bytes = mixt__trainer_prediction_bytes(t);
-    size_t own = t->backend->host_memory ? bytes.host : bytes.device, room = t->backend->available();
+    size_t own = t->device->backend->host_memory ? bytes.host : bytes.device, room = mixt__device_available(t->device);
     if (t->params->shard.masters)
         return mixt__fail(MIXT_ERROR_STATE, "ranks share the weights out (dist.zero=3): predict in one process");
     if ((room && own > room) || mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
@@ -94,7 +94,7 @@ void mixt__trainer_free_predict(mixt__trainer *t)
     mixt__free(t->predict_input);
     mixt__free(t->predict_output);
     if (t->predict_device)
-        t->backend->free(t->predict_device);
+        mixt__device_free(t->device, t->predict_device);
     t->predict = NULL;
     t->predict_input = t->predict_output = t->predict_device = NULL;
 }
@@ -152,13 +152,13 @@ mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t c
         int64_t valid = count - first < batch ? count - first : batch;
         take_samples(t, input, count, first, valid);
         mixt__run run = {.input = t->predict_input};
-        if (!t->backend->host_memory) {
-            MIXT_TRY(t->backend->upload(t->predict_device, t->predict_input, input_bytes(t)));
+        if (!t->device->backend->host_memory) {
+            MIXT_TRY(mixt__device_upload(t->device, t->predict_device, t->predict_input, input_bytes(t)));
             run.input = t->predict_device;
         }
         MIXT_TRY(mixt__executable_run(t->predict, &run));
-        MIXT_TRY(t->backend->download(t->predict_output, mixt__executable_address(t->predict, g->logits),
-                                      bytes_of(t->predict, g->logits)));
+        MIXT_TRY(mixt__device_download(t->device, t->predict_output, mixt__executable_address(t->predict, g->logits),
+                                       bytes_of(t->predict, g->logits)));
         memcpy(output + first * outputs, t->predict_output, (size_t)(valid * outputs) * sizeof(float));
     }
     return MIXT_OK;

@@ -14,8 +14,8 @@ static mixt_status fill(const mixt__resident *r, const mixt_data *data, int64_t 
         int64_t number = update * r->passes + i;
         MIXT_TRY(mixt_data_batch(data, t->settings.batch, number, staged[0], staged[1]));
         MIXT_TRY(mixt__feed_round(&t->feed, staged[0], &rounded));
-        MIXT_TRY(t->backend->upload((char *)r->at[update][0] + (size_t)i * input, rounded, input));
-        MIXT_TRY(t->backend->upload((char *)r->at[update][1] + (size_t)i * target, staged[1], target));
+        MIXT_TRY(mixt__device_upload(t->device, (char *)r->at[update][0] + (size_t)i * input, rounded, input));
+        MIXT_TRY(mixt__device_upload(t->device, (char *)r->at[update][1] + (size_t)i * target, staged[1], target));
     }
     return MIXT_OK;
 }
@@ -25,7 +25,7 @@ static mixt_status take(mixt__resident *r)
     const mixt__trainer *t = r->trainer;
     size_t passes = (size_t)r->passes;
     size_t input = passes * t->feed.input_bytes, target = passes * t->feed.target_bytes;
-    size_t need = (size_t)r->count * (input + target), room = t->backend->available();
+    size_t need = (size_t)r->count * (input + target), room = mixt__device_available(t->device);
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "%lld batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch",
@@ -34,8 +34,8 @@ static mixt_status take(mixt__resident *r)
     bool complete = true;
     r->at = mixt__alloc((size_t)r->count * sizeof *r->at);
     for (int64_t i = 0; r->at && complete && i < r->count; i++) {
-        r->at[i][0] = t->backend->alloc(input);
-        r->at[i][1] = t->backend->alloc(target);
+        r->at[i][0] = mixt__device_alloc(t->device, input);
+        r->at[i][1] = mixt__device_alloc(t->device, target);
         complete = r->at[i][0] && r->at[i][1];
     }
     if (r->at && complete)
@@ -78,7 +78,7 @@ void mixt__resident_close(mixt__resident *r)
     for (int64_t i = 0; r->at && i < r->count; i++)
         for (int part = 0; part < 2; part++)
             if (r->at[i][part])
-                r->trainer->backend->free(r->at[i][part]);
+                mixt__device_free(r->trainer->device, r->at[i][part]);
     mixt__free(r->at);
     *r = (mixt__resident){0};
 }

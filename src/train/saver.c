@@ -106,7 +106,7 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     mixt__snapshot_kind kind = mixt__snapshot_saved(trainer);
     mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, kind, false);
     bool copied = status == MIXT_OK;
-    if (!copied && trainer->backend->host_memory)
+    if (!copied && trainer->device->backend->host_memory)
         status = mixt__snapshot_open(&s->snapshot, trainer, kind, true);
     if (status != MIXT_OK) {
         mixt__free(s);

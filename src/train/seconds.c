@@ -18,7 +18,7 @@ static double pass_seconds(const mixt__roofline *r, const mixt__graph *g)
 double mixt__trainer_seconds(const mixt__trainer *t)
 {
     enum { GRADIENT = 4, TOUCHED = 4 }; // bytes; master read and written, gradient read for statistics and update
-    mixt__roofline r = mixt__roofline_of(t->backend);
+    mixt__roofline r = mixt__roofline_of(t->device);
     double passes = (double)t->settings.accumulate, parameters = (double)t->params->total;
     double added = (passes - 1) * GRADIENT * parameters; // gradients of earlier passes, read again
     double update = GRADIENT * parameters * (TOUCHED + 2 * mixt__optimizer_moments(&t->settings.optimizer));
@@ -29,6 +29,6 @@ double mixt__trainer_evaluation_seconds(const mixt__trainer *t, int64_t samples)
 {
     if (!t->eval)
         return 0;
-    mixt__roofline r = mixt__roofline_of(t->backend);
+    mixt__roofline r = mixt__roofline_of(t->device);
     return ceil((double)samples / (double)t->settings.eval_batch) * pass_seconds(&r, t->eval->graph);
 }

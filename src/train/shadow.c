@@ -12,7 +12,7 @@ static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shad
 {
     mixt__compile_options options = {.policy = *o->policy, .backward = true};
     options.no_fusion = o->no_fusion || t->settings.no_fusion;
-    options.fused = t->backend->fused;
+    options.fused = t->device->backend->fused;
     options.teacher = t->teacher.policy;
     options.twins = o->twins;
     options.watch = o->watch;
@@ -43,7 +43,7 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
         mixt__spec_resize(&s->spec, o->batch);
     MIXT_TRY(build(t, &s->spec, o, &source));
     mixt__compile_options options = options_of(t, o);
-    return mixt__compile_take(source, &options, t->backend, &s->executable);
+    return mixt__compile_take(source, &options, t->device, &s->executable);
 }
 
 /** A batch as the graph reads it. */
@@ -74,30 +74,30 @@ static mixt_status check_room(const mixt__shadow *s)
 {
     mixt__params_bytes p = mixt__params_bytes_of(s->params);
     size_t need = p.copies + p.gradients + p.state + s->executable->plan.arena_bytes + s->executable->workspace_bytes;
-    size_t room = s->trainer->backend->available();
+    size_t room = mixt__device_available(s->trainer->device);
     const double gib = 1073741824.0;
     if (!room || need <= room)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_MEMORY,
                       "a second pass over the model beside the trainer needs %.2f GiB, %s has %.2f GiB free: use a "
                       "smaller train.batch",
-                      (double)need / gib, s->trainer->backend->name, (double)room / gib);
+                      (double)need / gib, s->trainer->device->backend->name, (double)room / gib);
 }
 
 static mixt_status take_memory(mixt__shadow *s)
 {
-    const mixt__backend *backend = s->trainer->backend;
+    mixt__device *device = s->trainer->device;
     MIXT_TRY(check_room(s));
-    s->key = backend->alloc(sizeof *s->key);
-    s->seed = backend->alloc(sizeof *s->seed);
-    if (!backend->host_memory)
-        s->batch = backend->alloc(input_room(s) + target_bytes(s));
+    s->key = mixt__device_alloc(device, sizeof *s->key);
+    s->seed = mixt__device_alloc(device, sizeof *s->seed);
+    if (!device->backend->host_memory)
+        s->batch = mixt__device_alloc(device, input_room(s) + target_bytes(s));
     mixt__batch_spec fed = fed_spec(s);
     bool rounds = mixt__spec_rounds(&s->spec, &fed);
     if (rounds)
         s->rounded = mixt__alloc_uninit(input_bytes(s));
-    if (!s->key || !s->seed || (!backend->host_memory && !s->batch) || (rounds && !s->rounded))
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for a batch", backend->name);
+    if (!s->key || !s->seed || (!device->backend->host_memory && !s->batch) || (rounds && !s->rounded))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for a batch", device->backend->name);
     MIXT_TRY(mixt__params_share(s->params, s->trainer->params));
     MIXT_TRY(mixt__executable_allocate(s->executable));
     mixt__executable_bind(s->executable, s->params, s->seed);
@@ -109,7 +109,7 @@ static mixt_status make(mixt__shadow *s, const mixt__shadow_options *options)
     if (!mixt__trainer_has_weights(s->trainer))
         return mixt__fail(MIXT_ERROR_STATE, "a shadow needs a trainer that has its weights");
     MIXT_TRY(compile(s, options));
-    MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->backend, true, 0, &s->params));
+    MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->device, true, 0, &s->params));
     MIXT_TRY(mixt__params_match(s->trainer->params, s->executable->graph));
     return take_memory(s);
 }
@@ -145,13 +145,13 @@ void mixt__shadow_free(mixt__shadow *s)
 {
     if (!s)
         return;
-    const mixt__backend *backend = s->trainer->backend;
+    mixt__device *device = s->trainer->device;
     mixt__executable_free(s->executable);
     mixt__params_free(s->params);
-    backend->free(s->batch);
+    mixt__device_free(device, s->batch);
     mixt__free(s->rounded);
-    backend->free(s->key);
-    backend->free(s->seed);
+    mixt__device_free(device, s->key);
+    mixt__device_free(device, s->seed);
     mixt__free(s);
 }
 
@@ -163,21 +163,21 @@ mixt_status mixt__shadow_refresh(mixt__shadow *s)
 /** The batch where the device reads it. */
 static mixt_status put_batch(mixt__shadow *s, const mixt__shadow_batch *b, mixt__run *run)
 {
-    const mixt__backend *backend = s->trainer->backend;
+    mixt__device *device = s->trainer->device;
     *run = (mixt__run){.input = b->input, .target = b->target, .rng_key = s->key};
     if (s->rounded) {
         mixt__batch_spec fed = fed_spec(s);
         mixt__spec_round(&s->spec, &fed, b->input, s->rounded);
         run->input = s->rounded;
     }
-    MIXT_TRY(backend->upload(s->key, &b->key, sizeof b->key));
-    MIXT_TRY(backend->upload(s->seed, &b->scale, sizeof b->scale));
+    MIXT_TRY(mixt__device_upload(device, s->key, &b->key, sizeof b->key));
+    MIXT_TRY(mixt__device_upload(device, s->seed, &b->scale, sizeof b->scale));
     if (!s->batch)
         return MIXT_OK;
-    MIXT_TRY(backend->upload(s->batch, run->input, input_bytes(s)));
+    MIXT_TRY(mixt__device_upload(device, s->batch, run->input, input_bytes(s)));
     run->input = s->batch;
     run->target = s->batch + input_room(s);
-    return backend->upload(s->batch + input_room(s), b->target, target_bytes(s));
+    return mixt__device_upload(device, s->batch + input_room(s), b->target, target_bytes(s));
 }
 
 mixt_status mixt__shadow_begin(mixt__shadow *s, const mixt__shadow_batch *batch, mixt__run *run)
@@ -188,13 +188,13 @@ mixt_status mixt__shadow_begin(mixt__shadow *s, const mixt__shadow_batch *batch,
 
 mixt_status mixt__shadow_run(mixt__shadow *s, const mixt__shadow_batch *batch, double *loss)
 {
-    const mixt__backend *backend = s->trainer->backend;
+    mixt__device *device = s->trainer->device;
     mixt__run run;
     float value;
     MIXT_TRY(mixt__shadow_begin(s, batch, &run));
     MIXT_TRY(mixt__executable_run(s->executable, &run));
-    MIXT_TRY(
-        backend->download(&value, mixt__executable_address(s->executable, s->executable->graph->loss), sizeof value));
+    MIXT_TRY(mixt__device_download(device, &value, mixt__executable_address(s->executable, s->executable->graph->loss),
+                                   sizeof value));
     *loss = (double)value;
     return MIXT_OK;
 }
@@ -228,9 +228,9 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
     if (!logits->keep || !address || !mixt__value_contiguous(logits))
         return mixt__fail(MIXT_ERROR_STATE, "this shadow does not keep its outputs");
     if (logits->dtype == MIXT_DTYPE_FP32)
-        return s->trainer->backend->download(values, address, bytes);
+        return mixt__device_download(s->trainer->device, values, address, bytes);
     void *low = mixt__alloc_uninit(bytes);
-    mixt_status status = low ? s->trainer->backend->download(low, address, bytes)
+    mixt_status status = low ? mixt__device_download(s->trainer->device, low, address, bytes)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
     if (status == MIXT_OK)
         mixt__parallel(count, 1 << 14, widen_range, &(widened){logits->dtype, low, values});
@@ -240,6 +240,6 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
 
 mixt_status mixt__shadow_gradients(const mixt__shadow *s, int64_t first, int64_t count, float *values)
 {
-    return s->trainer->backend->download(values, mixt__params_gradients(s->params) + first,
-                                         (size_t)count * sizeof *values);
+    return mixt__device_download(s->trainer->device, values, mixt__params_gradients(s->params) + first,
+                                 (size_t)count * sizeof *values);
 }

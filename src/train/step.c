@@ -42,10 +42,20 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
     return MIXT_OK;
 }
 
+static void *take_host(void *device, size_t bytes)
+{
+    return mixt__device_alloc_host(device, bytes);
+}
+
+static void give_back_host(void *device, void *block)
+{
+    mixt__device_free_host(device, block);
+}
+
 static mixt__prefetch_form ring_form(const mixt__trainer *t)
 {
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
-    mixt__prefetch_form form = {.alloc = t->backend->alloc_host, .free = t->backend->free_host};
+    mixt__prefetch_form form = {.alloc = take_host, .free = give_back_host, .user = t->device};
     form.input = fed.input_dtype;
     form.parts = t->settings.split * t->settings.ranks;
     form.run = mixt__ranks_made(t);
@@ -97,7 +107,8 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
     mixt__executable *step = mixt__lengths_step(t);
     MIXT_TRY(t->faults ? mixt__faults_run(t, step, run) : mixt__executable_run(step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
-    return t->backend->copy(metrics, mixt__executable_address(step, step->graph->metrics), 3 * sizeof *metrics);
+    return mixt__device_copy(t->device, metrics, mixt__executable_address(step, step->graph->metrics),
+                             3 * sizeof *metrics);
 }
 
 /** The same as one of those that ranks share: what it does to running statistics is kept apart. */
@@ -125,10 +136,10 @@ static mixt_status update(mixt__trainer *t, double factor)
     MIXT_TRY(mixt__ranks_apply(t, &u));
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
-        MIXT_TRY(t->backend->copy(kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
+        MIXT_TRY(mixt__device_copy(t->device, kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
     if (t->watching)
         MIXT_TRY(mixt__trainer_keep_watched(t));
-    return t->backend->copy(&mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
+    return mixt__device_copy(t->device, &mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
 /** The whole step on batches that lie in the feed's slot: what is recorded. */
@@ -138,7 +149,7 @@ static mixt_status issue(void *argument)
     int64_t passes = t->settings.accumulate;
     float *seeds = passes > 1 ? mixt__feed_seeds(&t->feed) : NULL;
     if (seeds)
-        MIXT_TRY(t->backend->multiply(seeds, mixt__feed_weights(&t->feed), &t->control->seed, passes));
+        MIXT_TRY(mixt__device_multiply(t->device, seeds, mixt__feed_weights(&t->feed), &t->control->seed, passes));
     for (int64_t i = 0; i < passes; i++) {
         mixt__run run = {.input = mixt__feed_input(&t->feed, i), .target = mixt__feed_target(&t->feed, i)};
         run.rng_key = mixt__feed_key(&t->feed, i);
@@ -164,7 +175,7 @@ static mixt_status issue_part(void *argument)
     mixt__trainer *t = ((part *)argument)->trainer;
     int64_t first = ((part *)argument)->first, place = first - mixt__ranks_first(t), passes = mixt__ranks_passes(t);
     float *seeds = mixt__feed_seeds(&t->feed) + place;
-    MIXT_TRY(t->backend->multiply(seeds, mixt__feed_weights(&t->feed) + place, &t->control->seed, passes));
+    MIXT_TRY(mixt__device_multiply(t->device, seeds, mixt__feed_weights(&t->feed) + place, &t->control->seed, passes));
     for (int64_t i = 0; i < passes; i++) {
         mixt__run run = {.input = mixt__feed_input(&t->feed, place + i)};
         run.target = mixt__feed_target(&t->feed, place + i);
@@ -202,7 +213,7 @@ static mixt_status take_batch(mixt__trainer *t, const source *s, int64_t index, 
 /** Targets of a batch that count; -1: nobody asks, or they lie where the host cannot read them. */
 static int64_t count_targets(const mixt__trainer *t, const source *s, const void *target)
 {
-    if (t->settings.accumulate == 1 || (s->resident && !t->backend->host_memory))
+    if (t->settings.accumulate == 1 || (s->resident && !t->device->backend->host_memory))
         return -1;
     const mixt__batch_spec *spec = mixt__lengths_spec(t);
     return mixt__targets_count(target, spec->target_dtype, mixt__shape_count(&spec->target));
@@ -218,7 +229,7 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
     mixt__run run = {.input = input, .target = target, .rng_key = &key};
     run.accumulate = index % mixt__ranks_passes(t) > 0;
     mixt_status status;
-    if (t->backend->host_memory) {
+    if (t->device->backend->host_memory) {
         float seed = t->control->seed * (count >= 0 ? mixt__pass_weight(weights, count) : 1);
         run.seed = &seed;
         status = ranked_pass(t, &run, index);
@@ -236,7 +247,7 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
 static mixt_status inject_overflow(mixt__trainer *t)
 {
     float infinite = INFINITY;
-    return t->backend->upload(&t->control->seed, &infinite, sizeof infinite);
+    return mixt__device_upload(t->device, &t->control->seed, &infinite, sizeof infinite);
 }
 
 /** Names the first layer whose gradient was not finite. */
@@ -314,7 +325,7 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
         for (int64_t i = first; i < first + passes; i++)
             MIXT_TRY(run_batch(t, s, i, weights));
-        if (!t->backend->host_memory)
+        if (!t->device->backend->host_memory)
             continue;
         MIXT_TRY(mixt__ranks_end_part(t, part));
         MIXT_TRY(mixt__trainer_add_watched(t, part));
@@ -351,7 +362,7 @@ static mixt__pass_weights begin_weights(const mixt__trainer *t)
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
     mixt__pass_weights weights = begin_weights(t);
-    bool apart = !t->backend->host_memory, ranks = t->settings.ranks > 1;
+    bool apart = !t->device->backend->host_memory, ranks = t->settings.ranks > 1;
     mixt_status status = run_parts(t, s, &weights);
     if (status == MIXT_OK && apart && ranks)
         status = run_parts_apart(t);
@@ -386,7 +397,7 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
         (void)mixt__params_restore_statistics(t->params); // what failed first is what is told
         return status;
     }
-    if (!result && !t->backend->host_memory)
+    if (!result && !t->device->backend->host_memory)
         return MIXT_OK; // nobody waits for the device
     return mixt__trainer_result(t, t->attempts, result ? result : &unused);
 }
@@ -394,7 +405,7 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
 mixt_status mixt__trainer_read_control(mixt__trainer *t)
 {
     const mixt__step_result *newest;
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     if (t->attempts == t->first_step || !t->feed.turn)
         return MIXT_OK;
     MIXT_TRY(mixt__feed_result_of(&t->feed, 0, &newest));

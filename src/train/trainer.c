@@ -40,7 +40,7 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     MIXT_TRY(mixt__model_build(&t->model, spec, true, &source));
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
-    options.fused = t->backend->fused;
+    options.fused = t->device->backend->fused;
     options.teacher = t->teacher.policy;
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
@@ -49,7 +49,7 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
-        return mixt__compile_take(source, &options, t->backend, executable);
+        return mixt__compile_take(source, &options, t->device, executable);
     mixt__graph_free(source);
     return status;
 }
@@ -93,7 +93,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
     MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));
     MIXT_TRY(mixt__trainer_plan_layers(t));
-    MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
+    MIXT_TRY(mixt__params_new(t->train->graph, t->device, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
     MIXT_TRY(mixt__sharded_plan(t));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
@@ -101,7 +101,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;
     }
     MIXT_TRY(mixt__groups_apply(t->params, t->settings.lr_groups, t->settings.decay_groups));
-    t->workspace_bytes = t->backend->update_workspace(t->params->segments, t->params->segment_count);
+    t->workspace_bytes = mixt__device_update_workspace(t->device, t->params->segments, t->params->segment_count);
     return find_backward_order(t);
 }
 
@@ -195,12 +195,12 @@ static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, s
 static mixt_status check_room(const mixt__trainer *t)
 {
     mixt_memory m = mixt__trainer_memory(t);
-    if (t->backend->host_memory) { // then the loader's batches lie beside the plan
+    if (t->device->backend->host_memory) { // then the loader's batches lie beside the plan
         m.batches = batch_bytes(t) * MIXT_PREFETCH_DEPTH;
         m.total += m.batches;
     }
     size_t held = mixt__trainer_has_weights(t) ? mixt__trainer_weight_bytes(t) : 0;
-    size_t room = t->backend->available(), need = m.total - held;
+    size_t room = mixt__device_available(t->device), need = m.total - held;
     const double gib = 1073741824.0;
     char advice[128];
     if (!room || need <= room)
@@ -212,7 +212,7 @@ static mixt_status check_room(const mixt__trainer *t)
                       "%s has %.2f GiB free: %s",
                       (double)need / gib, (double)(m.masters + m.copies + m.gradients + m.moments + m.state) / gib,
                       (double)m.activations / gib, (double)(m.workspace + m.control) / gib, (double)m.batches / gib,
-                      t->backend->name, (double)room / gib, advice);
+                      t->device->backend->name, (double)room / gib, advice);
 }
 
 bool mixt__trainer_has_weights(const mixt__trainer *t)
@@ -234,7 +234,7 @@ static void drop_stats(mixt__trainer *t)
 {
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
         if (t->kept_stats[i])
-            t->backend->free_host(t->kept_stats[i]);
+            mixt__device_free_host(t->device, t->kept_stats[i]);
         t->kept_stats[i] = NULL;
     }
 }
@@ -245,13 +245,13 @@ static void release_step(mixt__trainer *t)
     drop_stats(t);
     mixt__feed_close(&t->feed);
     mixt__trainer_release_layers(t);
-    t->backend->free(t->control);
-    t->backend->free(t->stats);
-    t->backend->free(t->workspace);
+    mixt__device_free(t->device, t->control);
+    mixt__device_free(t->device, t->stats);
+    mixt__device_free(t->device, t->workspace);
     t->control = NULL;
     t->stats = NULL;
     t->workspace = NULL;
-    if (t->backend)
+    if (t->device)
         mixt__ranks_release(t);
     if (t->params)
         mixt__params_release_training(t->params);
@@ -271,7 +271,7 @@ static bool is_random(const mixt__graph *graph)
 static mixt_status open_feed(mixt__trainer *t)
 {
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
-    return mixt__feed_open(&t->feed, t->backend, &t->spec, &fed, t->settings.accumulate, mixt__ranks_made(t),
+    return mixt__feed_open(&t->feed, t->device, &t->spec, &fed, t->settings.accumulate, mixt__ranks_made(t),
                            is_random(t->train->graph));
 }
 
@@ -288,13 +288,14 @@ mixt_status mixt__trainer_take_weights(mixt__trainer *t)
     MIXT_TRY(need_whole(t));
     if (mixt__trainer_has_weights(t))
         return MIXT_OK;
-    size_t room = t->backend->available(), need = mixt__trainer_weight_bytes(t), before = t->backend->allocated();
+    size_t room = mixt__device_available(t->device), need = mixt__trainer_weight_bytes(t),
+           before = mixt__device_allocated(t->device);
     const double gib = 1073741824.0;
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "the weights need %.2f GiB, %s has %.2f GiB free: use a smaller model",
-                          (double)need / gib, t->backend->name, (double)room / gib);
+                          (double)need / gib, t->device->backend->name, (double)room / gib);
     mixt_status status = mixt__params_allocate(t->params);
-    t->allocated = t->backend->allocated() - before;
+    t->allocated = mixt__device_allocated(t->device) - before;
     if (status == MIXT_OK)
         status = mixt__params_initialise(t->params, t->settings.seed);
     if (status == MIXT_OK && t->params->given_count)
@@ -313,7 +314,7 @@ mixt_status mixt__trainer_keep_stats(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_read_control(t));
     mixt__feed_forget(&t->feed); // what is recorded does not copy them
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        t->kept_stats[i] = t->backend->alloc_host(stats_bytes(t));
+        t->kept_stats[i] = mixt__device_alloc_host(t->device, stats_bytes(t));
         if (t->kept_stats[i])
             continue;
         drop_stats(t);
@@ -325,20 +326,20 @@ mixt_status mixt__trainer_keep_stats(mixt__trainer *t)
 /** All but the weights, which are there. */
 static mixt_status take_step(mixt__trainer *t)
 {
-    size_t before = t->backend->allocated();
-    t->control = t->backend->alloc(sizeof *t->control);
-    t->stats = t->backend->alloc(stats_bytes(t));
-    t->workspace = t->backend->alloc(t->workspace_bytes);
+    size_t before = mixt__device_allocated(t->device);
+    t->control = mixt__device_alloc(t->device, sizeof *t->control);
+    t->stats = mixt__device_alloc(t->device, stats_bytes(t));
+    t->workspace = mixt__device_alloc(t->device, t->workspace_bytes);
     if (!t->control || !t->stats || !t->workspace)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the control of a step");
     MIXT_TRY(mixt__params_allocate_training(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
     MIXT_TRY(mixt__ranks_take(t));
-    if (!t->backend->host_memory)
+    if (!t->device->backend->host_memory)
         MIXT_TRY(open_feed(t));
-    t->allocated += t->backend->allocated() - before;
-    if (t->backend->host_memory)
+    t->allocated += mixt__device_allocated(t->device) - before;
+    if (t->device->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
@@ -346,7 +347,7 @@ static mixt_status take_step(mixt__trainer *t)
     mixt__trainer_attach_watched(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
-    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
 }
 
 mixt_status mixt__trainer_allocate(mixt__trainer *t)
@@ -388,16 +389,16 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     t->eval = NULL;
     mixt__gather_free(&t->ranks.gathers[MIXT_GATHER_EVAL]);
     if (t->eval_window)
-        t->backend->free(t->eval_window);
+        mixt__device_free(t->device, t->eval_window);
     if (t->eval_gathered)
-        t->backend->free_host(t->eval_gathered);
+        mixt__device_free_host(t->device, t->eval_gathered);
     t->eval_window = t->eval_gathered = NULL;
     mixt__free(t->eval_input);
     mixt__free(t->eval_target);
     t->eval_input = t->eval_target = NULL;
     for (int i = 0; i < 2; i++) {
         if (t->eval_device[i])
-            t->backend->free(t->eval_device[i]);
+            mixt__device_free(t->device, t->eval_device[i]);
         t->eval_device[i] = NULL;
     }
 }
@@ -423,17 +424,18 @@ static mixt_status replace_plan(mixt__trainer *t)
 {
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(find_backward_order(t));
-    size_t before = t->backend->allocated();
+    size_t before = mixt__device_allocated(t->device);
     MIXT_TRY(mixt__sharded_plan(t));
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
     MIXT_TRY(mixt__ranks_take(t));
-    bool fed = t->feed.backend; // else its batches have another size from here on
-    if (!fed && !t->backend->host_memory)
+    bool fed = t->feed.device; // else its batches have another size from here on
+    if (!fed && !t->device->backend->host_memory)
         MIXT_TRY(open_feed(t));
-    t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
-    if (!fed && t->backend->host_memory)
+    t->allocated +=
+        mixt__device_allocated(t->device) - before; // copies may have become fewer: it wraps around and back
+    if (!fed && t->device->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
@@ -441,7 +443,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
-    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
 }
 
 /** Without values yet: as if compiled for the first time. What was compiled stays when that fails. */
@@ -491,7 +493,7 @@ static mixt_status recompile_weights(mixt__trainer *t)
     t->train = next;
     t->lengths.steps = steps;
     mixt__trainer_free_eval(t);
-    size_t before = t->backend->allocated();
+    size_t before = mixt__device_allocated(t->device);
     mixt_status status = mixt__trainer_plan_layers(t);
     if (status == MIXT_OK)
         status = find_backward_order(t);
@@ -499,7 +501,7 @@ static mixt_status recompile_weights(mixt__trainer *t)
         status = mixt__sharded_plan(t);
     if (status == MIXT_OK)
         status = mixt__params_retype(t->params, t->train->graph);
-    t->allocated += t->backend->allocated() - before; // as in replace_plan
+    t->allocated += mixt__device_allocated(t->device) - before; // as in replace_plan
     t->broken = status != MIXT_OK;
     return status;
 }
@@ -520,19 +522,19 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         return read;
     }
     bool resized = t->feed.batches != t->settings.accumulate;
-    if (resized && t->backend->host_memory)
+    if (resized && t->device->backend->host_memory)
         mixt__feed_close(&t->feed);
     else
         mixt__feed_forget(&t->feed);
     mixt__trainer_unwatch(t);
     mixt__trainer_release_layer_slots(t);
-    size_t before = t->backend->allocated();
+    size_t before = mixt__device_allocated(t->device);
     mixt__executable_release(t->train); // before the next takes its memory
     mixt__trainer_release_layers(t);
     mixt__ranks_release_plan(t); // a pass may have become several
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
-    t->allocated -= before - t->backend->allocated();
+    t->allocated -= before - mixt__device_allocated(t->device);
     mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
@@ -553,7 +555,7 @@ void mixt__trainer_free(mixt__trainer *t)
         return;
     mixt__trainer_stop_batches(t);
     mixt__trainer_free_eval(t);
-    if (t->backend)
+    if (t->device)
         release_step(t);
     forget_plan(t);
     mixt__faults_close(t);
@@ -572,7 +574,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes + mixt__trainer_layer_bytes(t);
     m.control += mixt__ranks_bytes(t);
-    m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate, mixt__ranks_made(t));
+    m.batches = mixt__feed_bytes(t->device, &t->spec, t->settings.accumulate, mixt__ranks_made(t));
     m.total =
         m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;
     m.allocated = t->allocated;

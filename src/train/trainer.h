@@ -54,7 +54,7 @@ typedef struct mixt__trainer_teacher {
 typedef mixt_status mixt__passed(void *user, int64_t index);
 
 /** A trainer that is not compiled yet. @param settings copied. NULL: memory ended */
-mixt__trainer *mixt__trainer_new(const mixt__model *model, const mixt__backend *backend,
+mixt__trainer *mixt__trainer_new(const mixt__model *model, mixt__device *device,
                                  const mixt__trainer_settings *settings);
 /** NULL is allowed. */
 void mixt__trainer_free(mixt__trainer *t);
@@ -66,7 +66,7 @@ mixt_status mixt__trainer_new_planner(const mixt__trainer *t, mixt__trainer **pl
 
 const mixt__trainer_settings *mixt__trainer_settings_of(const mixt__trainer *t);
 const mixt__model *mixt__trainer_model(const mixt__trainer *t);
-const mixt__backend *mixt__trainer_backend(const mixt__trainer *t);
+mixt__device *mixt__trainer_device(const mixt__trainer *t);
 /** The compiled training step, of several lengths that of the longest; NULL: it is not compiled. */
 mixt__executable *mixt__trainer_compiled(const mixt__trainer *t);
 /** The batch that it is compiled for. */

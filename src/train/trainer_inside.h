@@ -40,7 +40,7 @@ struct mixt__trainer {
     mixt__trainer_settings settings;
     mixt__trainer_environment environment;
     mixt__trainer_teacher teacher;
-    const mixt__backend *backend;
+    mixt__device *device;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
     mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none; of

@@ -29,11 +29,11 @@ static mixt_status grow(mixt__trainer *t)
 {
     MIXT_TRY(mixt__trainer_read_control(t)); // nothing that was issued uses the memory any more
     mixt__feed_forget(&t->feed);
-    size_t before = t->backend->allocated();
+    size_t before = mixt__device_allocated(t->device);
     mixt__executable_release(t->train);
     mixt__executable_widen(t->train, t->lengths.watched_whole);
     mixt_status status = mixt__executable_allocate(t->train);
-    t->allocated += t->backend->allocated() - before; // it may wrap around and back
+    t->allocated += mixt__device_allocated(t->device) - before; // it may wrap around and back
     t->broken = status != MIXT_OK;
     MIXT_TRY(status);
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
@@ -166,9 +166,10 @@ mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mi
 {
     const mixt__node *n;
     MIXT_TRY(mixt__trainer_watched_describe(t, index, &n, value));
-    MIXT_TRY(
-        t->backend->download(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
-    return t->backend->download(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts);
+    MIXT_TRY(mixt__device_download(t->device, value->numbers, mixt__executable_address(t->watched, n->out[0]),
+                                   sizeof value->numbers));
+    return mixt__device_download(t->device, value->counts, mixt__executable_address(t->watched, n->out[1]),
+                                 sizeof value->counts);
 }
 
 const mixt__graph *mixt__trainer_watched_graph(const mixt__trainer *t)

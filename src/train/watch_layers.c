@@ -35,7 +35,7 @@ bool mixt__trainer_layers_ready(const mixt__trainer *t)
 /** Workspace for the statistics of `count` numbers. */
 static mixt_status workspace_of(const mixt__trainer *t, int64_t count, size_t *bytes)
 {
-    const mixt__kernel *kernel = t->backend->kernels(&mixt__op_tensor_stats)[0];
+    const mixt__kernel *kernel = t->device->backend->kernels(&mixt__op_tensor_stats)[0];
     const mixt__tensor_stats_attrs attrs = {.tag = 0};
     mixt__arena arena = {0};
     mixt__tensor in = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {count}}, .strides = {1}, .contiguous = true};
@@ -89,7 +89,7 @@ static mixt_status no_memory(void)
 mixt_status mixt__trainer_take_layers(mixt__trainer *t)
 {
     if (t->layers.values)
-        t->layers.device = t->backend->alloc(mixt__trainer_layer_bytes(t));
+        t->layers.device = mixt__device_alloc(t->device, mixt__trainer_layer_bytes(t));
     return t->layers.values && !t->layers.device ? no_memory() : MIXT_OK;
 }
 
@@ -97,7 +97,7 @@ mixt_status mixt__trainer_take_layer_slots(mixt__trainer *t)
 {
     for (int i = 0; t->layers.values && i < MIXT_STAGE_SLOTS; i++) {
         t->layers.step[i] = 0;
-        t->layers.host[i] = t->backend->alloc_host(slot_bytes(t));
+        t->layers.host[i] = mixt__device_alloc_host(t->device, slot_bytes(t));
         if (!t->layers.host[i])
             return no_memory();
     }
@@ -106,7 +106,7 @@ mixt_status mixt__trainer_take_layer_slots(mixt__trainer *t)
 
 void mixt__trainer_release_layers(mixt__trainer *t)
 {
-    t->backend->free(t->layers.device);
+    mixt__device_free(t->device, t->layers.device);
     t->layers.device = NULL;
     mixt__trainer_release_layer_slots(t);
 }
@@ -114,7 +114,7 @@ void mixt__trainer_release_layers(mixt__trainer *t)
 void mixt__trainer_release_layer_slots(mixt__trainer *t)
 {
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        t->backend->free_host(t->layers.host[i]);
+        mixt__device_free_host(t->device, t->layers.host[i]);
         t->layers.host[i] = NULL;
         t->layers.step[i] = 0;
     }
@@ -136,8 +136,8 @@ mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
     if (!t->layers.running)
         return MIXT_OK;
     if (mixt__ranks_parts(t) == 1) // else they are there: see mixt__trainer_add_watched
-        MIXT_TRY(t->backend->copy(slot, t->layers.device, bytes));
-    return t->backend->copy(slot + bytes, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
+        MIXT_TRY(mixt__device_copy(t->device, slot, t->layers.device, bytes));
+    return mixt__device_copy(t->device, slot + bytes, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
 }
 
 /* ---- of several ranks ---- */
@@ -170,9 +170,9 @@ mixt_status mixt__trainer_add_watched(mixt__trainer *t, int64_t part)
     if (!t->watching || !t->layers.running || mixt__ranks_parts(t) == 1)
         return MIXT_OK;
     if (!part)
-        return t->backend->download(slot, t->layers.device, bytes);
+        return mixt__device_download(t->device, slot, t->layers.device, bytes);
     char *more = mixt__alloc_uninit(bytes);
-    mixt_status status = more ? t->backend->download(more, t->layers.device, bytes) : no_memory();
+    mixt_status status = more ? mixt__device_download(t->device, more, t->layers.device, bytes) : no_memory();
     if (status == MIXT_OK)
         add_statistics(t, slot, more);
     mixt__free(more);

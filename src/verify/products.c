@@ -14,25 +14,27 @@
 enum { STEPS_ON_HOST = 2, STEPS_LEAST = 4, STEPS_MOST = 400 };
 static const double span_seconds = 0.5;
 
-static int64_t steps_of(const mixt__backend *backend, double step_seconds)
+static int64_t steps_of(mixt__device *device, double step_seconds)
 {
-    double steps = backend->host_memory ? STEPS_ON_HOST : span_seconds / step_seconds;
-    return steps > STEPS_MOST ? STEPS_MOST : steps > STEPS_LEAST || backend->host_memory ? (int64_t)steps : STEPS_LEAST;
+    double steps = device->backend->host_memory ? STEPS_ON_HOST : span_seconds / step_seconds;
+    return steps > STEPS_MOST                                    ? STEPS_MOST
+           : steps > STEPS_LEAST || device->backend->host_memory ? (int64_t)steps
+                                                                 : STEPS_LEAST;
 }
 
 void mixt__verify_products(mixt_trainer *trainer, const mixt_data *data, mixt_verify_run *r)
 {
-    const mixt__backend *backend = trainer->context->backend;
-    int64_t steps = steps_of(backend, r->step_seconds);
+    mixt__device *device = trainer->context->device;
+    int64_t steps = steps_of(device, r->step_seconds);
     mixt__device_activity activity = {0};
     const mixt_profile_row *row;
     mixt_profile *profile;
     double products = 0, flops = 0;
     double begun = mixt__time_now();
-    bool counted = backend->activity && backend->activity(NULL);
+    bool counted = device->backend->activity && device->backend->activity(device, NULL);
     if (mixt_profile_new(trainer, data, steps, &profile) != MIXT_OK)
         return; // the memory of a batch more is not there: it stays unknown
-    counted = counted && backend->activity(&activity);
+    counted = counted && device->backend->activity(device, &activity);
     double span = mixt__time_now() - begun, all = mixt_profile_describe(profile).seconds;
     for (int64_t i = 0; (row = mixt_profile_at(profile, i)); i++) {
         products += row->matrix ? row->seconds : 0;

@@ -101,7 +101,7 @@ static mixt_status change_phase(side *s, int64_t update)
 static mixt_status train(side *s)
 {
     int64_t total = s->e.total_steps, issued = 0;
-    bool host = s->e.context->backend->host_memory;
+    bool host = s->e.context->device->backend->host_memory;
     s->read_at = mixt__time_now();
     while (issued < total && !s->job->stopped && s->not_finite < NOT_FINITE_MAX) {
         MIXT_TRY(change_phase(s, issued + 1));
@@ -143,7 +143,7 @@ static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batc
     const mixt__trainer *t = s->e.trainer->inner;
     mixt__forward_shape shape = {.spec = spec};
     mixt__forward *f;
-    MIXT_TRY(mixt__forward_new(mixt__trainer_model(t), policy, mixt__trainer_backend(t), &shape, &f));
+    MIXT_TRY(mixt__forward_new(mixt__trainer_model(t), policy, mixt__trainer_device(t), &shape, &f));
     mixt_status status = mixt__forward_bind(f, mixt__trainer_params(t));
     if (status == MIXT_OK)
         status = mixt__forward_run(f, input, 0, NULL);
@@ -266,7 +266,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
     mixt_verification *v = s->job->v;
     mixt_verify_run *r = s->r;
     bool mixed = which == MIXT_VERIFY_MIXED;
-    v->host = s->e.context->backend->host_memory;
+    v->host = s->e.context->device->backend->host_memory;
     v->classes = mixt_data_describe(s->e.train)->target == MIXT_TARGET_CLASS && s->e.val;
     v->validated = s->e.val != NULL;
     v->fp16 = v->fp16 || mixt__policy_needs_scaling(&mixt__trainer_settings_of(s->e.trainer->inner)->policy);
@@ -277,11 +277,11 @@ static mixt_status measure(side *s, mixt_verify_side which)
     r->format = MIXT_DTYPE_NONE;
     if (mixed)
         MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size, true));
-    const mixt__backend *device = s->e.context->backend;
-    bool counts = device->activity && device->activity(NULL);
+    mixt__device *device = s->e.context->device;
+    bool counts = device->backend->activity && device->backend->activity(device, NULL);
     MIXT_TRY(train(s));
     mixt__device_activity activity;
-    if (counts && device->activity(&activity))
+    if (counts && device->backend->activity(device, &activity))
         r->tensor_active = activity.tensor_cores;
     MIXT_TRY(note_memory(s));
     MIXT_TRY(evaluate(s));

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static const mixt__backend *gpu;
+static mixt__device *gpu;
 
 enum { BYTES = 1 << 20 };
 
@@ -27,7 +27,8 @@ static void check(mixt_status status)
 static int open_gpu(void **state)
 {
     (void)state;
-    if (mixt__backend_cuda(&gpu) == MIXT_OK)
+    const mixt__backend *cuda;
+    if (mixt__backend_cuda(&cuda) == MIXT_OK && cuda->open(0, &gpu) == MIXT_OK)
         return 0;
     print_error("%s\n", mixt_error_text());
     return -1;
@@ -43,7 +44,7 @@ static void describes_itself(void **state)
 {
     mixt_gpu_info d;
     (void)state;
-    check(gpu->describe(&d));
+    check(mixt__device_describe(gpu, &d));
     print_message("%s, %d multiprocessors, %.0f TFLOP/s fp16, %.2f TB/s, %s, %s\n", d.name, d.multiprocessors,
                   d.flops[MIXT_DTYPE_FP16] / 1e12, d.bytes_s / 1e12, d.driver, d.libraries);
     assert_true(d.name[0] && d.multiprocessors > 0 && d.capability >= 70 && d.tensor_cores >= 1);
@@ -60,17 +61,17 @@ static void describes_itself(void **state)
 static void counts_memory_to_the_byte(void **state)
 {
     (void)state;
-    size_t before = gpu->allocated();
-    void *a = gpu->alloc(1000), *b = gpu->alloc(0), *c = gpu->alloc(BYTES);
+    size_t before = mixt__device_allocated(gpu);
+    void *a = mixt__device_alloc(gpu, 1000), *b = mixt__device_alloc(gpu, 0), *c = mixt__device_alloc(gpu, BYTES);
     assert_true(a && b && c);
-    assert_int_equal(gpu->allocated() - before, 1000 + BYTES);
+    assert_int_equal(mixt__device_allocated(gpu) - before, 1000 + BYTES);
     assert_int_equal((uintptr_t)a % 64, 0);
-    gpu->free(a);
-    gpu->free(b);
-    assert_int_equal(gpu->allocated() - before, BYTES);
-    gpu->free(c);
-    gpu->free(NULL);
-    assert_int_equal(gpu->allocated(), before);
+    mixt__device_free(gpu, a);
+    mixt__device_free(gpu, b);
+    assert_int_equal(mixt__device_allocated(gpu) - before, BYTES);
+    mixt__device_free(gpu, c);
+    mixt__device_free(gpu, NULL);
+    assert_int_equal(mixt__device_allocated(gpu), before);
 }
 
 /** Asking for more than there is fails without spoiling anything. */
@@ -78,38 +79,38 @@ static void outlives_a_full_memory(void **state)
 {
     unsigned char sent[64] = {1, 2, 3}, back[64] = {0};
     (void)state;
-    size_t before = gpu->allocated();
-    assert_null(gpu->alloc((size_t)1 << 60));
-    assert_int_equal(gpu->allocated(), before);
-    void *block = gpu->alloc(sizeof sent);
+    size_t before = mixt__device_allocated(gpu);
+    assert_null(mixt__device_alloc(gpu, (size_t)1 << 60));
+    assert_int_equal(mixt__device_allocated(gpu), before);
+    void *block = mixt__device_alloc(gpu, sizeof sent);
     assert_non_null(block);
-    check(gpu->upload(block, sent, sizeof sent));
-    check(gpu->download(back, block, sizeof back));
-    check(gpu->synchronize());
+    check(mixt__device_upload(gpu, block, sent, sizeof sent));
+    check(mixt__device_download(gpu, back, block, sizeof back));
+    check(mixt__device_synchronize(gpu));
     assert_memory_equal(sent, back, sizeof sent);
-    gpu->free(block);
+    mixt__device_free(gpu, block);
 }
 
 static void copies_both_ways(void **state)
 {
     (void)state;
-    unsigned char *sent = gpu->alloc_host(BYTES), *back = gpu->alloc_host(BYTES);
-    void *a = gpu->alloc(BYTES), *b = gpu->alloc(BYTES);
+    unsigned char *sent = mixt__device_alloc_host(gpu, BYTES), *back = mixt__device_alloc_host(gpu, BYTES);
+    void *a = mixt__device_alloc(gpu, BYTES), *b = mixt__device_alloc(gpu, BYTES);
     assert_true(sent && back && a && b);
     fill(sent, 1);
-    check(gpu->copy(a, sent, BYTES));
-    check(gpu->copy(b, a, BYTES));
-    check(gpu->copy(back, b, BYTES));
-    check(gpu->synchronize());
+    check(mixt__device_copy(gpu, a, sent, BYTES));
+    check(mixt__device_copy(gpu, b, a, BYTES));
+    check(mixt__device_copy(gpu, back, b, BYTES));
+    check(mixt__device_synchronize(gpu));
     assert_memory_equal(sent, back, BYTES);
-    check(gpu->zero((char *)b + 3, 5));
-    check(gpu->download(back, b, BYTES));
+    check(mixt__device_zero(gpu, (char *)b + 3, 5));
+    check(mixt__device_download(gpu, back, b, BYTES));
     memset(sent + 3, 0, 5);
     assert_memory_equal(sent, back, BYTES);
-    gpu->free(a);
-    gpu->free(b);
-    gpu->free_host(sent);
-    gpu->free_host(back);
+    mixt__device_free(gpu, a);
+    mixt__device_free(gpu, b);
+    mixt__device_free_host(gpu, sent);
+    mixt__device_free_host(gpu, back);
 }
 
 /** Batches through two slots in turn: each reader sees its own batch, however late it runs. */
@@ -117,28 +118,29 @@ static void stages_beside_the_kernels(void **state)
 {
     enum { BATCHES = 16 };
     (void)state;
-    unsigned char *host = gpu->alloc_host(BYTES), *expected = malloc(BYTES), *back = malloc(BYTES);
-    char *slots[2] = {gpu->alloc(BYTES), gpu->alloc(BYTES)}, *kept = gpu->alloc((size_t)BATCHES * BYTES);
+    unsigned char *host = mixt__device_alloc_host(gpu, BYTES), *expected = malloc(BYTES), *back = malloc(BYTES);
+    char *slots[2] = {mixt__device_alloc(gpu, BYTES), mixt__device_alloc(gpu, BYTES)},
+         *kept = mixt__device_alloc(gpu, (size_t)BATCHES * BYTES);
     assert_true(host && expected && back && slots[0] && slots[1] && kept);
     for (int i = 0; i < BATCHES; i++) {
         int slot = i % 2;
         fill(host, (unsigned)i);
         mixt__piece pieces[2] = {{slots[slot], host, BYTES / 4},
                                  {slots[slot] + BYTES / 4, host + BYTES / 4, BYTES - BYTES / 4}};
-        check(gpu->stage(slot, pieces, 2, true)); // host may change again
-        for (int again = 0; again < 20; again++)  // a step that takes longer than the copy
-            check(gpu->copy(kept + (size_t)i * BYTES, slots[slot], BYTES));
-        check(gpu->fence(slot));
+        check(mixt__device_stage(gpu, slot, pieces, 2, true)); // host may change again
+        for (int again = 0; again < 20; again++)               // a step that takes longer than the copy
+            check(mixt__device_copy(gpu, kept + (size_t)i * BYTES, slots[slot], BYTES));
+        check(mixt__device_fence(gpu, slot));
     }
     for (int i = 0; i < BATCHES; i++) {
         fill(expected, (unsigned)i);
-        check(gpu->download(back, kept + (size_t)i * BYTES, BYTES));
+        check(mixt__device_download(gpu, back, kept + (size_t)i * BYTES, BYTES));
         assert_memory_equal(expected, back, BYTES);
     }
-    gpu->free(slots[0]);
-    gpu->free(slots[1]);
-    gpu->free(kept);
-    gpu->free_host(host);
+    mixt__device_free(gpu, slots[0]);
+    mixt__device_free(gpu, slots[1]);
+    mixt__device_free(gpu, kept);
+    mixt__device_free_host(gpu, host);
     free(expected);
     free(back);
 }
@@ -153,8 +155,8 @@ static mixt_status shift(void *argument)
 {
     chain *c = argument;
     c->issued++;
-    mixt_status status = gpu->copy(c->block + 512, c->block, 256);
-    return status == MIXT_OK ? gpu->copy(c->block + 1, c->block + 512, 255) : status;
+    mixt_status status = mixt__device_copy(gpu, c->block + 512, c->block, 256);
+    return status == MIXT_OK ? mixt__device_copy(gpu, c->block + 1, c->block + 512, 255) : status;
 }
 
 static mixt_status refuse(void *argument)
@@ -165,76 +167,76 @@ static mixt_status refuse(void *argument)
 
 static void replays_what_it_recorded(void **state)
 {
-    chain c = {.block = gpu->alloc(1024)};
+    chain c = {.block = mixt__device_alloc(gpu, 1024)};
     mixt__recording *recording = NULL;
     unsigned char back[1024];
     (void)state;
-    check(gpu->zero(c.block, 1024));
-    check(gpu->zero(c.block, 1));
+    check(mixt__device_zero(gpu, c.block, 1024));
+    check(mixt__device_zero(gpu, c.block, 1));
     unsigned char one = 7;
-    check(gpu->upload(c.block, &one, 1));
-    check(gpu->record(shift, &c, &recording));
-    check(gpu->download(back, c.block, 1024));
+    check(mixt__device_upload(gpu, c.block, &one, 1));
+    check(mixt__device_record(gpu, shift, &c, &recording));
+    check(mixt__device_download(gpu, back, c.block, 1024));
     assert_int_equal(back[1], 0); // recording runs nothing
     for (int i = 0; i < 5; i++)
-        check(gpu->replay(recording));
-    check(gpu->download(back, c.block, 1024));
+        check(mixt__device_replay(gpu, recording));
+    check(mixt__device_download(gpu, back, c.block, 1024));
     assert_int_equal(c.issued, 1);
     for (int i = 0; i < 10; i++)
         assert_int_equal(back[i], i <= 5 ? 7 : 0);
-    gpu->forget(recording);
-    assert_int_equal(gpu->record(refuse, NULL, &recording), MIXT_ERROR_UNSUPPORTED);
+    mixt__device_forget(gpu, recording);
+    assert_int_equal(mixt__device_record(gpu, refuse, NULL, &recording), MIXT_ERROR_UNSUPPORTED);
     assert_null(recording);
     check(shift(&c)); // the stream is usable again
-    check(gpu->synchronize());
-    gpu->free(c.block);
+    check(mixt__device_synchronize(gpu));
+    mixt__device_free(gpu, c.block);
 }
 
 static void times_what_runs(void **state)
 {
     double first, second, both;
     (void)state;
-    char *a = gpu->alloc(64 * BYTES), *b = gpu->alloc(64 * BYTES);
+    char *a = mixt__device_alloc(gpu, 64 * BYTES), *b = mixt__device_alloc(gpu, 64 * BYTES);
     assert_true(a && b);
     for (int round = 0; round < 2; round++) { // the first warms up
-        check(gpu->mark(0));
-        check(gpu->copy(a, b, BYTES));
-        check(gpu->mark(1));
+        check(mixt__device_mark(gpu, 0));
+        check(mixt__device_copy(gpu, a, b, BYTES));
+        check(mixt__device_mark(gpu, 1));
         for (int i = 0; i < 8; i++)
-            check(gpu->copy(a, b, 64 * BYTES));
-        check(gpu->mark(2));
-        check(gpu->between(0, 1, &first));
-        check(gpu->between(1, 2, &second));
-        check(gpu->between(0, 2, &both));
+            check(mixt__device_copy(gpu, a, b, 64 * BYTES));
+        check(mixt__device_mark(gpu, 2));
+        check(mixt__device_between(gpu, 0, 1, &first));
+        check(mixt__device_between(gpu, 1, 2, &second));
+        check(mixt__device_between(gpu, 0, 2, &both));
     }
     assert_true(first > 0 && second > first && fabs(first + second - both) < 1e-5);
-    gpu->free(a);
-    gpu->free(b);
+    mixt__device_free(gpu, a);
+    mixt__device_free(gpu, b);
 }
 
 static void energy_never_falls(void **state)
 {
     (void)state;
-    double last = gpu->energy();
+    double last = mixt__device_energy(gpu);
     if (isnan(last)) {
         print_message("this GPU does not count its energy\n");
         return;
     }
-    char *a = gpu->alloc(256 * BYTES), *b = gpu->alloc(256 * BYTES);
+    char *a = mixt__device_alloc(gpu, 256 * BYTES), *b = mixt__device_alloc(gpu, 256 * BYTES);
     assert_true(a && b);
     double begin = last;
     for (int i = 0; i < 50; i++) {
         for (int k = 0; k < 50; k++)
-            check(gpu->copy(a, b, 256 * BYTES));
-        check(gpu->synchronize());
-        double now = gpu->energy();
+            check(mixt__device_copy(gpu, a, b, 256 * BYTES));
+        check(mixt__device_synchronize(gpu));
+        double now = mixt__device_energy(gpu);
         assert_true(now >= last);
         last = now;
     }
     print_message("%.1f J for 50 x 50 copies of 256 MiB\n", last - begin);
     assert_true(last > begin);
-    gpu->free(a);
-    gpu->free(b);
+    mixt__device_free(gpu, a);
+    mixt__device_free(gpu, b);
 }
 
 /** Copies keep the memory busy and no Tensor Core. */
@@ -242,21 +244,21 @@ static void counts_what_units_do(void **state)
 {
     mixt__device_activity seen;
     (void)state;
-    if (!gpu->activity(NULL)) {
+    if (!mixt__device_activity(gpu, NULL)) {
         print_message("this GPU does not count what its units do\n");
         return;
     }
-    char *a = gpu->alloc(256 * BYTES), *b = gpu->alloc(256 * BYTES);
+    char *a = mixt__device_alloc(gpu, 256 * BYTES), *b = mixt__device_alloc(gpu, 256 * BYTES);
     assert_true(a && b);
     for (int i = 0; i < 2000; i++)
-        check(gpu->copy(a, b, 256 * BYTES));
-    check(gpu->synchronize());
-    assert_true(gpu->activity(&seen));
+        check(mixt__device_copy(gpu, a, b, 256 * BYTES));
+    check(mixt__device_synchronize(gpu));
+    assert_true(mixt__device_activity(gpu, &seen));
     print_message("copies: multiprocessors %.2f, Tensor Cores %.2f, memory %.2f\n", seen.multiprocessors,
                   seen.tensor_cores, seen.memory);
     assert_true(seen.memory > 0.2 && seen.memory <= 1.01 && seen.tensor_cores < 0.05);
-    gpu->free(a);
-    gpu->free(b);
+    mixt__device_free(gpu, a);
+    mixt__device_free(gpu, b);
 }
 
 int main(void)

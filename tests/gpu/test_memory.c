@@ -32,7 +32,7 @@ typedef struct told {
 
 static size_t on_device(const mixt_run *run)
 {
-    return run->experiment.context->backend->allocated();
+    return mixt__device_allocated(run->experiment.context->device);
 }
 
 /** One sample of zeros. */

@@ -21,7 +21,7 @@ static const int64_t counts[SEGMENTS] = {1, 7, 20000, 33, 16385, 100, 700001};
 static const mixt_dtype lows[SEGMENTS] = {MIXT_DTYPE_NONE, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16,
                                           MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16};
 
-static const mixt__backend *gpu;
+static mixt__device *gpu;
 
 /* ---- the same small training state in host memory and on the GPU ---- */
 
@@ -89,39 +89,40 @@ static void start(fixture *f, mixt__optimizer optimizer)
     for (int i = 0; i < ARENAS; i++) {
         f->bytes[i] = (size_t)u->total * (i < BF16_COPY ? 4 : 2);
         f->arenas[i] = mixt__alloc(f->bytes[i]);
-        f->mirrors[i] = gpu->alloc(f->bytes[i]);
+        f->mirrors[i] = mixt__device_alloc(gpu, f->bytes[i]);
     }
     place(&f->host, f->arenas);
     place(&f->device, f->mirrors);
-    f->host.workspace = mixt__alloc(mixt__backend_cpu.update_workspace(f->segments, SEGMENTS));
-    f->device.workspace = gpu->alloc(gpu->update_workspace(f->segments, SEGMENTS));
+    f->host.workspace = mixt__alloc(mixt__update_workspace(f->segments, SEGMENTS));
+    f->device.workspace = mixt__device_alloc(gpu, mixt__device_update_workspace(gpu, f->segments, SEGMENTS));
     f->host.stats = f->stats;
-    f->device.stats = gpu->alloc(sizeof f->stats);
-    assert_int_equal(gpu->upload(f->device.stats, f->stats, sizeof f->stats), MIXT_OK); // its padding is copied too
+    f->device.stats = mixt__device_alloc(gpu, sizeof f->stats);
+    assert_int_equal(mixt__device_upload(gpu, f->device.stats, f->stats, sizeof f->stats),
+                     MIXT_OK); // its padding is copied too
     f->host.control = &f->control;
-    f->device.control = gpu->alloc(sizeof f->control);
+    f->device.control = mixt__device_alloc(gpu, sizeof f->control);
     fill(f, f->arenas[MASTER], 1);
     for (int i = 0; i < ARENAS; i++)
-        assert_int_equal(gpu->upload(f->mirrors[i], f->arenas[i], f->bytes[i]), MIXT_OK);
+        assert_int_equal(mixt__device_upload(gpu, f->mirrors[i], f->arenas[i], f->bytes[i]), MIXT_OK);
 }
 
 /** Once the settings are final. */
 static void open_control(fixture *f)
 {
     f->control = mixt__control_start(&f->host);
-    assert_int_equal(gpu->upload(f->device.control, &f->control, sizeof f->control), MIXT_OK);
+    assert_int_equal(mixt__device_upload(gpu, f->device.control, &f->control, sizeof f->control), MIXT_OK);
 }
 
 static void finish(fixture *f)
 {
     for (int i = 0; i < ARENAS; i++) {
         mixt__free(f->arenas[i]);
-        gpu->free(f->mirrors[i]);
+        mixt__device_free(gpu, f->mirrors[i]);
     }
     mixt__free(f->host.workspace);
-    gpu->free(f->device.workspace);
-    gpu->free(f->device.stats);
-    gpu->free(f->device.control);
+    mixt__device_free(gpu, f->device.workspace);
+    mixt__device_free(gpu, f->device.stats);
+    mixt__device_free(gpu, f->device.control);
 }
 
 /** Gradients, and running statistics as forward passes have moved them. */
@@ -130,8 +131,8 @@ static void send_gradients(fixture *f)
     float *statistics = f->arenas[STATISTICS];
     for (int i = 0; i < MOVING; i++)
         statistics[i] += (float)i;
-    assert_int_equal(gpu->upload(f->mirrors[STATISTICS], statistics, f->bytes[STATISTICS]), MIXT_OK);
-    assert_int_equal(gpu->upload(f->mirrors[GRAD], f->arenas[GRAD], f->bytes[GRAD]), MIXT_OK);
+    assert_int_equal(mixt__device_upload(gpu, f->mirrors[STATISTICS], statistics, f->bytes[STATISTICS]), MIXT_OK);
+    assert_int_equal(mixt__device_upload(gpu, f->mirrors[GRAD], f->arenas[GRAD], f->bytes[GRAD]), MIXT_OK);
 }
 
 /* ---- comparing ---- */
@@ -144,7 +145,7 @@ static bool close_to(double a, double b, double relative)
 static void compare_stats(fixture *f)
 {
     mixt__segment_stats got[SEGMENTS];
-    assert_int_equal(gpu->download(got, f->device.stats, sizeof got), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, got, f->device.stats, sizeof got), MIXT_OK);
     for (int i = 0; i < SEGMENTS; i++) {
         const mixt__segment_stats *e = &f->stats[i];
         assert_true(got[i].amax == e->amax && got[i].nonfinite == e->nonfinite && got[i].zeros == e->zeros);
@@ -158,7 +159,7 @@ static void compare_stats(fixture *f)
 static void compare_control(fixture *f)
 {
     mixt__control got, *e = &f->control;
-    assert_int_equal(gpu->download(&got, f->device.control, sizeof got), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, &got, f->device.control, sizeof got), MIXT_OK);
     const float pairs[][2] = {{got.scale, e->scale},         {got.used_scale, e->used_scale},
                               {got.seed, e->seed},           {got.lr, e->lr},
                               {got.inv_bias1, e->inv_bias1}, {got.inv_sqrt_bias2, e->inv_sqrt_bias2}};
@@ -178,7 +179,7 @@ static void compare_arenas(fixture *f, double relative)
 {
     for (int i = 0; i < ARENAS; i++) {
         void *got = mixt__alloc(f->bytes[i]);
-        assert_int_equal(gpu->download(got, f->mirrors[i], f->bytes[i]), MIXT_OK);
+        assert_int_equal(mixt__device_download(gpu, got, f->mirrors[i], f->bytes[i]), MIXT_OK);
         if (i == MASTER && relative > 0) {
             const float *a = got, *b = f->arenas[i];
             for (int64_t k = 0; k < f->host.total; k++)
@@ -194,17 +195,17 @@ static void compare_arenas(fixture *f, double relative)
 static mixt_status issue(void *argument)
 {
     const mixt__update *u = argument;
-    mixt_status status = gpu->gradient_stats(u);
+    mixt_status status = mixt__device_gradient_stats(gpu, u);
     if (status == MIXT_OK)
-        status = gpu->step_control(u);
-    return status == MIXT_OK ? gpu->optimizer_step(u) : status;
+        status = mixt__device_step_control(gpu, u);
+    return status == MIXT_OK ? mixt__device_optimizer_step(gpu, u) : status;
 }
 
 static void step_both(fixture *f)
 {
     send_gradients(f);
     assert_int_equal(issue(&f->device), MIXT_OK);
-    assert_int_equal(gpu->synchronize(), MIXT_OK);
+    assert_int_equal(mixt__device_synchronize(gpu), MIXT_OK);
     assert_int_equal(mixt__cpu_gradient_stats(&f->host), MIXT_OK);
     assert_int_equal(mixt__cpu_step_control(&f->host), MIXT_OK);
     compare_stats(f);
@@ -282,7 +283,7 @@ static void test_statistics(void **state)
     g[f.segments[5].offset + 4] = 1e-45f;
     memset(g + f.segments[6].offset, 0, 20000 * sizeof(float));
     send_gradients(&f);
-    assert_int_equal(gpu->gradient_stats(&f.device), MIXT_OK);
+    assert_int_equal(mixt__device_gradient_stats(gpu, &f.device), MIXT_OK);
     assert_int_equal(mixt__cpu_gradient_stats(&f.host), MIXT_OK);
     compare_stats(&f);
     finish(&f);
@@ -293,11 +294,12 @@ static int64_t cut_chunks(const fixture *f, mixt__segment *chunks)
 {
     int64_t count = 0;
     for (int i = 0; i < SEGMENTS; i++)
-        for (int64_t done = 0; done < counts[i]; done += gpu->update_chunk) {
+        for (int64_t done = 0; done < counts[i]; done += gpu->backend->update_chunk) {
             int64_t left = counts[i] - done;
-            chunks[count++] = (mixt__segment){.offset = f->segments[i].offset + done,
-                                              .count = left < gpu->update_chunk ? left : gpu->update_chunk,
-                                              .low = MIXT_DTYPE_NONE};
+            chunks[count++] =
+                (mixt__segment){.offset = f->segments[i].offset + done,
+                                .count = left < gpu->backend->update_chunk ? left : gpu->backend->update_chunk,
+                                .low = MIXT_DTYPE_NONE};
         }
     return count;
 }
@@ -315,28 +317,28 @@ static void test_joined_statistics(void **state)
     open_control(&f);
     fill(&f, f.arenas[GRAD], 3);
     send_gradients(&f);
-    assert_int_equal(gpu->gradient_stats(&f.device), MIXT_OK);
-    assert_int_equal(gpu->download(whole, f.device.stats, sizeof whole), MIXT_OK);
+    assert_int_equal(mixt__device_gradient_stats(gpu, &f.device), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, whole, f.device.stats, sizeof whole), MIXT_OK);
     mixt__update u = f.device;
     u.segments = chunks;
     u.segment_count = cut_chunks(&f, chunks);
     u.backward_order = NULL;
     assert_true(u.segment_count <= CHUNKS);
-    u.stats = gpu->alloc((size_t)u.segment_count * sizeof *u.stats);
-    u.workspace = gpu->alloc(gpu->update_workspace(chunks, u.segment_count));
-    assert_int_equal(gpu->gradient_stats(&u), MIXT_OK);
-    assert_int_equal(gpu->download(parts, u.stats, (size_t)u.segment_count * sizeof *parts), MIXT_OK);
+    u.stats = mixt__device_alloc(gpu, (size_t)u.segment_count * sizeof *u.stats);
+    u.workspace = mixt__device_alloc(gpu, mixt__device_update_workspace(gpu, chunks, u.segment_count));
+    assert_int_equal(mixt__device_gradient_stats(gpu, &u), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, parts, u.stats, (size_t)u.segment_count * sizeof *parts), MIXT_OK);
     const mixt__segment_stats *at = parts;
     for (int i = 0; i < SEGMENTS; i++) {
-        int64_t count = mixt__update_chunks(&f.segments[i], 1, gpu->update_chunk);
-        gpu->join_stats(at, count, &joined);
+        int64_t count = mixt__update_chunks(&f.segments[i], 1, gpu->backend->update_chunk);
+        gpu->backend->join_stats(at, count, &joined);
         at += count;
         assert_memory_equal(&joined.sum_squares, &whole[i].sum_squares, sizeof joined.sum_squares);
         assert_true(joined.amax == whole[i].amax && joined.nonfinite == whole[i].nonfinite);
         assert_true(joined.zeros == whole[i].zeros);
     }
-    gpu->free(u.stats);
-    gpu->free(u.workspace);
+    mixt__device_free(gpu, u.stats);
+    mixt__device_free(gpu, u.workspace);
     finish(&f);
 }
 
@@ -352,20 +354,20 @@ static void test_replay(void **state)
     fill(&f, f.arenas[GRAD], 1024);
     step_both(&f);
     mixt__recording *recording = NULL;
-    assert_int_equal(gpu->record(issue, &f.device, &recording), MIXT_OK);
+    assert_int_equal(mixt__device_record(gpu, issue, &f.device, &recording), MIXT_OK);
     compare_arenas(&f, 0);
     for (int t = 0; t < 3; t++) {
         fill(&f, f.arenas[GRAD], 512);
         send_gradients(&f);
-        assert_int_equal(gpu->replay(recording), MIXT_OK);
-        assert_int_equal(gpu->synchronize(), MIXT_OK);
+        assert_int_equal(mixt__device_replay(gpu, recording), MIXT_OK);
+        assert_int_equal(mixt__device_synchronize(gpu), MIXT_OK);
         assert_int_equal(mixt__cpu_gradient_stats(&f.host), MIXT_OK);
         assert_int_equal(mixt__cpu_step_control(&f.host), MIXT_OK);
         compare_control(&f);
         assert_int_equal(mixt__cpu_optimizer_step(&f.host), MIXT_OK);
         compare_arenas(&f, 0);
     }
-    gpu->forget(recording);
+    mixt__device_forget(gpu, recording);
     finish(&f);
 }
 
@@ -382,10 +384,10 @@ typedef struct many {
 
 static void place_workspace(many *m, const unsigned char *behind)
 {
-    m->update.workspace = gpu->alloc(m->bytes + BEHIND);
+    m->update.workspace = mixt__device_alloc(gpu, m->bytes + BEHIND);
     assert_non_null(m->update.workspace);
-    assert_int_equal(gpu->zero(m->update.workspace, m->bytes), MIXT_OK);
-    assert_int_equal(gpu->upload((char *)m->update.workspace + m->bytes, behind, BEHIND), MIXT_OK);
+    assert_int_equal(mixt__device_zero(gpu, m->update.workspace, m->bytes), MIXT_OK);
+    assert_int_equal(mixt__device_upload(gpu, (char *)m->update.workspace + m->bytes, behind, BEHIND), MIXT_OK);
 }
 
 static many start_many(void)
@@ -400,15 +402,15 @@ static many start_many(void)
     u->schedule.lr = 1;
     mixt__update_role *const roles[] = {&u->weight, &u->gradient};
     for (int i = 0; i < 2; i++) {
-        *roles[i] =
-            (mixt__update_role){.data = gpu->alloc((size_t)u->total * sizeof(float)), .format = MIXT_DTYPE_FP32};
-        assert_int_equal(gpu->zero(roles[i]->data, (size_t)u->total * sizeof(float)), MIXT_OK);
+        *roles[i] = (mixt__update_role){.data = mixt__device_alloc(gpu, (size_t)u->total * sizeof(float)),
+                                        .format = MIXT_DTYPE_FP32};
+        assert_int_equal(mixt__device_zero(gpu, roles[i]->data, (size_t)u->total * sizeof(float)), MIXT_OK);
     }
-    u->stats = gpu->alloc(MANY * sizeof *u->stats);
-    u->control = gpu->alloc(sizeof *u->control);
+    u->stats = mixt__device_alloc(gpu, MANY * sizeof *u->stats);
+    u->control = mixt__device_alloc(gpu, sizeof *u->control);
     mixt__control control = mixt__control_start(u);
-    assert_int_equal(gpu->upload(u->control, &control, sizeof control), MIXT_OK);
-    m.bytes = gpu->update_workspace(m.segments, MANY);
+    assert_int_equal(mixt__device_upload(gpu, u->control, &control, sizeof control), MIXT_OK);
+    m.bytes = mixt__device_update_workspace(gpu, m.segments, MANY);
     return m;
 }
 
@@ -417,11 +419,11 @@ static void update_many(many *m, const unsigned char *behind)
 {
     unsigned char found[BEHIND];
     assert_int_equal(issue(&m->update), MIXT_OK);
-    assert_int_equal(gpu->synchronize(), MIXT_OK);
-    assert_int_equal(gpu->download(m->stats, m->update.stats, MANY * sizeof *m->stats), MIXT_OK);
+    assert_int_equal(mixt__device_synchronize(gpu), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, m->stats, m->update.stats, MANY * sizeof *m->stats), MIXT_OK);
     for (int i = 0; i < MANY; i++)
         assert_true(m->stats[i].zeros == 1 && m->stats[i].nonfinite == 0);
-    assert_int_equal(gpu->download(found, (char *)m->update.workspace + m->bytes, BEHIND), MIXT_OK);
+    assert_int_equal(mixt__device_download(gpu, found, (char *)m->update.workspace + m->bytes, BEHIND), MIXT_OK);
     assert_memory_equal(found, behind, BEHIND);
 }
 
@@ -436,26 +438,27 @@ static void test_all_memory_is_the_workspace(void **state)
     many m = start_many();
     assert_true(m.bytes > mixt__update_workspace(m.segments, MANY) + 2 * PAGES);
     place_workspace(&m, behind);
-    assert_int_equal(gpu->synchronize(), MIXT_OK);
-    size_t before = gpu->available();
+    assert_int_equal(mixt__device_synchronize(gpu), MIXT_OK);
+    size_t before = mixt__device_available(gpu);
     update_many(&m, behind);
-    assert_true(gpu->available() + PAGES > before);
+    assert_true(mixt__device_available(gpu) + PAGES > before);
     m.segments[7].weight_decay = 0.5f; // another table, in the same place
     update_many(&m, behind);
-    gpu->free(m.update.workspace);
+    mixt__device_free(gpu, m.update.workspace);
     place_workspace(&m, behind);
     update_many(&m, behind);
     void *const all[] = {m.update.workspace, m.update.weight.data, m.update.gradient.data, m.update.stats,
                          m.update.control};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        gpu->free(all[i]);
+        mixt__device_free(gpu, all[i]);
     mixt__free(m.segments);
     mixt__free(m.stats);
 }
 
 int main(void)
 {
-    if (mixt__backend_cuda(&gpu) != MIXT_OK) {
+    const mixt__backend *cuda;
+    if (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &gpu) != MIXT_OK) {
         print_message("skipped: %s\n", mixt_error_text());
         return 0;
     }

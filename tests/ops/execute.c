@@ -33,11 +33,11 @@ typedef struct run {
     mixt__arena arena;
 } run;
 
-static const mixt__backend *backend = &mixt__backend_cpu;
+static mixt__device *device = &mixt__device_cpu;
 
-void execute_on(const mixt__backend *device)
+void execute_on(mixt__device *device)
 {
-    backend = device;
+    device = device;
 }
 
 static void *take(size_t bytes)
@@ -246,14 +246,14 @@ static void place_mirrors(run *x)
     size_t need = MIRROR_ALIGNMENT;
     for (int i = 0; i < count; i++)
         need += (list[i]->bytes / MIRROR_ALIGNMENT + 2) * MIRROR_ALIGNMENT;
-    if (need > slab_bytes && !backend->host_memory) {
-        backend->free(slab);
-        slab = backend->alloc(need);
+    if (need > slab_bytes && !device->backend->host_memory) {
+        mixt__device_free(device, slab);
+        slab = mixt__device_alloc(device, need);
         slab_bytes = need;
     }
     size_t at = MIRROR_ALIGNMENT - GUARD;
     for (int i = 0; i < count; i++) {
-        list[i]->device = backend->host_memory ? list[i]->raw : slab + at;
+        list[i]->device = device->backend->host_memory ? list[i]->raw : slab + at;
         at += (list[i]->bytes / MIRROR_ALIGNMENT + 1) * MIRROR_ALIGNMENT;
     }
     if (x->v->in_place >= 0)
@@ -268,10 +268,10 @@ static void *mirrored(const buffer *b)
 static mixt_status copy_mirrors(run *x, bool back)
 {
     buffer *list[2 * MAX_TENSORS + 1];
-    int count = backend->host_memory ? 0 : buffers(x, list);
+    int count = device->backend->host_memory ? 0 : buffers(x, list);
     for (int i = 0; i < count; i++)
-        MIXT_TRY(back ? backend->download(list[i]->raw, list[i]->device, list[i]->bytes)
-                      : backend->upload(list[i]->device, list[i]->raw, list[i]->bytes));
+        MIXT_TRY(back ? mixt__device_download(device, list[i]->raw, list[i]->device, list[i]->bytes)
+                      : mixt__device_upload(device, list[i]->device, list[i]->raw, list[i]->bytes));
     return MIXT_OK;
 }
 
@@ -279,7 +279,7 @@ static mixt_status run_there(run *x, const mixt__kernel *kernel)
 {
     MIXT_TRY(copy_mirrors(x, false));
     MIXT_TRY(kernel->run(&x->call));
-    MIXT_TRY(backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(device));
     return copy_mirrors(x, true);
 }
 
@@ -318,11 +318,11 @@ static const uint64_t *rng_key(void)
 {
     static const uint64_t key = 0x1234567;
     static uint64_t *there;
-    if (backend->host_memory)
+    if (device->backend->host_memory)
         return &key;
     if (!there) {
-        there = backend->alloc(sizeof key);
-        backend->upload(there, &key, sizeof key);
+        there = mixt__device_alloc(device, sizeof key);
+        mixt__device_upload(device, there, &key, sizeof key);
     }
     return there;
 }

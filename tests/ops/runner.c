@@ -21,7 +21,7 @@ typedef struct options {
                           // instructions
     bool memory;          // only what touches other memory: integers, TF32 on the CPU, one 16-bit format are left out
     bool no_oracle_check; // another run checks them: they are the same on every device and instruction set
-    const mixt__backend *backend;
+    mixt__device *device;
 } options;
 
 typedef struct totals {
@@ -145,7 +145,7 @@ static void report(const options *o, const test_case *c, const mixt__kernel *ker
            "--kernel %s --dtype %s --variant %s --seed %llu --device %s\n",
            c->op->name, kernel->name, format_name(c), v->name, v->threads, (unsigned long long)o->seed, (long long)line,
            c->problem->text, r->text, o->program, c->op->name, (long long)line, kernel->name, format_name(c), v->name,
-           (unsigned long long)o->seed, o->backend->name);
+           (unsigned long long)o->seed, o->device->backend->name);
 }
 
 /** Plain candidates are slow: on large problems they run in one variant only. */
@@ -196,7 +196,7 @@ static void run_candidate(const options *o, const test_case *c, const mixt__kern
 static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_t line, mixt_dtype dtype,
                       uint64_t *dropped, totals *t)
 {
-    bool rounds = dtype == MIXT_DTYPE_TF32 && !o->backend->host_memory;
+    bool rounds = dtype == MIXT_DTYPE_TF32 && !o->device->backend->host_memory;
     test_case *cases[2] = {case_make(oracle, p, o, (test_case){.dtype = dtype, .rounds = rounds}),
                            oracle->exact_integers && !o->memory
                                ? case_make(oracle, p, o, (test_case){.dtype = dtype, .integers = true})
@@ -207,7 +207,7 @@ static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_
         printf("FAIL %s line %lld is wrong: %s\n     %s\n", oracle->op, (long long)line, cases[0]->error, p->text);
         t->failures++;
     }
-    const mixt__kernel *const *list = o->backend->kernels(cases[0]->op);
+    const mixt__kernel *const *list = o->device->backend->kernels(cases[0]->op);
     for (size_t i = 0; !cases[0]->error && i < sizeof variants / sizeof variants[0]; i++) {
         const variant *v = &variants[i];
         if ((o->variant && strcmp(o->variant, v->name)) || !variant_applies(v, cases[0], oracle) ||
@@ -253,10 +253,10 @@ static bool run_op(const options *o, const oracle *oracle)
 {
     char path[512], text[512];
     totals t = {0};
-    const mixt__kernel *const *list = o->backend->kernels(mixt__op_find(oracle->op));
+    const mixt__kernel *const *list = o->device->backend->kernels(mixt__op_find(oracle->op));
     if (!list || !list[0]) {
         printf("%-20s not on this device\n", oracle->op);
-        return strcmp(o->backend->name, "cpu") != 0; // which has all
+        return strcmp(o->device->backend->name, "cpu") != 0; // which has all
     }
     bool any = false;
     for (int k = 0; list[k]; k++)
@@ -276,7 +276,7 @@ static bool run_op(const options *o, const oracle *oracle)
     for (int64_t line = 1; fgets(text, sizeof text, file); line++) {
         static problem p;
         if ((o->line && o->line != line) || !problem_parse(&p, text) || !p.op ||
-            (p.device && strcmp(p.device, o->backend->name)))
+            (p.device && strcmp(p.device, o->device->backend->name)))
             continue;
         if (strcmp(p.op, oracle->op)) {
             printf("FAIL %s:%lld is about another op: %s\n", path, (long long)line, p.op);
@@ -337,7 +337,7 @@ static bool read_options(options *o, int argc, char **argv)
         else if (!strcmp(name, "--cases"))
             o->cases = value;
         else if (!strcmp(name, "--device"))
-            o->backend = strcmp(value, "cuda") ? o->backend : NULL;
+            o->device = strcmp(value, "cuda") ? o->device : NULL;
         else
             return false;
     }
@@ -346,7 +346,7 @@ static bool read_options(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = {.cases = "tests/cases", .seed = 1, .program = argv[0], .backend = &mixt__backend_cpu};
+    options o = {.cases = "tests/cases", .seed = 1, .program = argv[0], .device = &mixt__device_cpu};
     bool good = true, found = false;
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr,
@@ -355,11 +355,12 @@ int main(int argc, char **argv)
                 argv[0]);
         return 2;
     }
-    if (!o.backend && mixt__backend_cuda(&o.backend) != MIXT_OK) {
+    const mixt__backend *cuda;
+    if (!o.device && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &o.device) != MIXT_OK)) {
         fprintf(stderr, "ops: %s\n", mixt_error_text());
         return 2;
     }
-    execute_on(o.backend);
+    execute_on(o.device);
     for (int i = 0; oracle_list[i]; i++)
         if (!strcmp(o.op, "all") || !strcmp(o.op, oracle_list[i]->op)) {
             found = true;

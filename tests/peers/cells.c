@@ -27,7 +27,7 @@ static const kind kinds[] = {
     {"rnn_relu", &mixt__op_rnn, &mixt__op_rnn_grad, 1, 0, true},
 };
 
-static const mixt__backend *backend;
+static mixt__device *device;
 
 static int fail(const char *what)
 {
@@ -39,7 +39,7 @@ static mixt__tensor tensor(int rank, const int64_t *dims)
 {
     mixt__tensor t = {.dtype = MIXT_DTYPE_FP32, .shape = mixt__shape_of(rank, dims), .contiguous = true};
     mixt__shape_strides(&t.shape, t.strides);
-    t.data = backend->alloc((size_t)mixt__shape_count(&t.shape) * sizeof(float));
+    t.data = mixt__device_alloc(device, (size_t)mixt__shape_count(&t.shape) * sizeof(float));
     return t.data ? t : (fail("no memory"), t);
 }
 
@@ -50,7 +50,7 @@ static mixt__tensor input(mixt__tensor t)
     size_t count = (size_t)mixt__shape_count(&t.shape);
     float *host = malloc(count * sizeof *host);
     if (!host || fread(host, sizeof *host, count, stdin) != count ||
-        backend->upload(t.data, host, count * sizeof *host) != MIXT_OK)
+        mixt__device_upload(device, t.data, host, count * sizeof *host) != MIXT_OK)
         fail("reading standard input");
     free(host);
     return t;
@@ -60,7 +60,7 @@ static void output(const mixt__tensor *t)
 {
     size_t count = (size_t)mixt__shape_count(&t->shape);
     float *host = malloc(count * sizeof *host);
-    if (!host || backend->download(host, t->data, count * sizeof *host) != MIXT_OK ||
+    if (!host || mixt__device_download(device, host, t->data, count * sizeof *host) != MIXT_OK ||
         fwrite(host, sizeof *host, count, stdout) != count)
         fail("writing standard output");
     free(host);
@@ -68,7 +68,7 @@ static void output(const mixt__tensor *t)
 
 static void run(const mixt__op *op, const char *candidate, mixt__call *call)
 {
-    const mixt__kernel *const *list = backend->kernels(op), *kernel = NULL;
+    const mixt__kernel *const *list = device->backend->kernels(op), *kernel = NULL;
     const char *reason = "";
     mixt__arena arena = {0};
     call->op = op;
@@ -84,12 +84,12 @@ static void run(const mixt__op *op, const char *candidate, mixt__call *call)
     }
     if (kernel->prepare && kernel->prepare(call, &arena) != MIXT_OK)
         fail("preparing");
-    call->workspace = backend->alloc(call->workspace_bytes + 64);
-    if (!call->workspace || kernel->run(call) != MIXT_OK || backend->synchronize() != MIXT_OK)
+    call->workspace = mixt__device_alloc(device, call->workspace_bytes + 64);
+    if (!call->workspace || kernel->run(call) != MIXT_OK || mixt__device_synchronize(device) != MIXT_OK)
         fail("running");
     if (kernel->release)
         kernel->release(call);
-    backend->free(call->workspace);
+    mixt__device_free(device, call->workspace);
     mixt__arena_free(&arena);
 }
 
@@ -103,8 +103,9 @@ int main(int count, char **words)
         fprintf(stderr, "usage: cells CELL CANDIDATE BATCH STEPS HIDDEN DEVICE\n");
         return 2;
     }
-    backend = &mixt__backend_cpu;
-    if (!strcmp(words[6], "cuda") && mixt__backend_cuda(&backend) != MIXT_OK)
+    const mixt__backend *cuda;
+    device = &mixt__device_cpu;
+    if (!strcmp(words[6], "cuda") && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &device) != MIXT_OK))
         fail("the GPU");
     const int64_t b = atoll(words[3]), t = atoll(words[4]), h = atoll(words[5]), rows = k->gates * h;
     const bool gru = k->forward == &mixt__op_gru;

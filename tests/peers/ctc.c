@@ -17,7 +17,7 @@
 enum { TENSORS = 8 }; // logits, labels, lengths; alpha, metrics, seed; frames; loss. The gradient lies beside them
 
 /** One tensor in the device's memory and its copy on the host. */
-static mixt__tensor tensor(const mixt__backend *device, mixt_dtype dtype, int rank, const int64_t *dims, void **host)
+static mixt__tensor tensor(mixt__device *device, mixt_dtype dtype, int rank, const int64_t *dims, void **host)
 {
     mixt__tensor t = {.dtype = dtype, .contiguous = true, .shape.rank = rank};
     int64_t count = 1;
@@ -25,7 +25,7 @@ static mixt__tensor tensor(const mixt__backend *device, mixt_dtype dtype, int ra
         t.shape.dims[i] = dims[i];
         count *= dims[i];
     }
-    t.data = device->alloc((size_t)count * 4 + 64);
+    t.data = mixt__device_alloc(device, (size_t)count * 4 + 64);
     *host = calloc((size_t)count + 16, 4);
     if (!t.data || !*host)
         exit(1);
@@ -55,34 +55,36 @@ typedef struct ready {
     mixt__arena arena;
 } ready;
 
-static void prepare(ready *r, const mixt__backend *device, const mixt__op *op, const mixt__ctc_attrs *attrs,
-                    mixt__tensor *in, int in_count, mixt__tensor *out, int out_count)
+static void prepare(ready *r, mixt__device *device, const mixt__op *op, const mixt__ctc_attrs *attrs, mixt__tensor *in,
+                    int in_count, mixt__tensor *out, int out_count)
 {
-    *r = (ready){.call = {.op = op, .attrs = attrs, .layer = "loss", .in = in, .in_count = in_count, .out = out},
-                 .kernel = device->kernels(op)[0]};
+    *r = (ready){
+        .call =
+            {.device = device, .op = op, .attrs = attrs, .layer = "loss", .in = in, .in_count = in_count, .out = out},
+        .kernel = device->backend->kernels(op)[0]};
     r->call.out_count = out_count;
     need(r->kernel->prepare(&r->call, &r->arena));
-    r->call.workspace = device->alloc(r->call.workspace_bytes + 64);
+    r->call.workspace = mixt__device_alloc(device, r->call.workspace_bytes + 64);
 }
 
-static void give_back(ready *r, const mixt__backend *device)
+static void give_back(ready *r, mixt__device *device)
 {
-    device->free(r->call.workspace);
+    mixt__device_free(device, r->call.workspace);
     mixt__arena_free(&r->arena);
 }
 
 /** Loss and gradient; seconds of one time. */
-static double run(const mixt__backend *device, const ready calls[2], int64_t times)
+static double run(mixt__device *device, const ready calls[2], int64_t times)
 {
     double start = mixt__time_now();
     for (int64_t i = 0; i < times; i++)
         for (int k = 0; k < 2; k++)
             need(calls[k].kernel->run(&calls[k].call));
-    need(device->synchronize());
+    need(mixt__device_synchronize(device));
     return (mixt__time_now() - start) / (double)times;
 }
 
-static void solve(const mixt__backend *device, const int64_t size[5], int64_t times)
+static void solve(mixt__device *device, const int64_t size[5], int64_t times)
 {
     const int64_t x[] = {size[0], size[1], size[2]}, labels[] = {size[0], size[3]}, one[] = {size[0]};
     const int64_t alpha[] = {size[0], size[1], 2 * size[3] + 1}, three[] = {3};
@@ -101,7 +103,7 @@ static void solve(const mixt__backend *device, const int64_t size[5], int64_t ti
         if (fread(host[asked[i]], 1, bytes_of(&t[asked[i]]), stdin) != bytes_of(&t[asked[i]]))
             exit(2);
     for (int i = 0; i < TENSORS; i++)
-        need(device->upload(t[i].data, host[i], bytes_of(&t[i])));
+        need(mixt__device_upload(device, t[i].data, host[i], bytes_of(&t[i])));
     mixt__tensor in[4] = {t[0], t[1], t[2], t[6]}, out[3] = {t[7], t[4], t[3]};
     ready calls[2];
     prepare(&calls[0], device, &mixt__op_ctc, &attrs, in, 4, out, 3);
@@ -111,23 +113,30 @@ static void solve(const mixt__backend *device, const int64_t size[5], int64_t ti
         printf("%.3f\n", 1e6 * run(device, calls, times));
     for (int i = 0; i < 3 && !times; i++) {
         const mixt__tensor *a = &t[answers[i]];
-        need(device->download(host[answers[i]], a->data, bytes_of(a)));
+        need(mixt__device_download(device, host[answers[i]], a->data, bytes_of(a)));
         fwrite(host[answers[i]], 1, bytes_of(a), stdout);
     }
     for (int i = 0; i < 2; i++)
         give_back(&calls[i], device);
     for (int i = 0; i <= TENSORS; i++) {
-        device->free(t[i].data);
+        mixt__device_free(device, t[i].data);
         free(host[i]);
     }
 }
 
+static mixt_status open_gpu(mixt__device **device)
+{
+    const mixt__backend *cuda;
+    MIXT_TRY(mixt__backend_cuda(&cuda));
+    return cuda->open(0, device);
+}
+
 int main(int argc, char **argv)
 {
-    const mixt__backend *device = &mixt__backend_cpu;
+    mixt__device *device = &mixt__device_cpu;
     int64_t size[5];
     if (argc > 1 && !strcmp(argv[1], "cuda"))
-        need(mixt__backend_cuda(&device));
+        need(open_gpu(&device));
     while (fread(size, sizeof *size, 5, stdin) == 5)
         solve(device, size, argc > 2 ? atoll(argv[2]) : 0);
     return fflush(stdout) ? 1 : 0;

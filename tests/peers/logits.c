@@ -116,8 +116,8 @@ static mixt_status compile(job *j)
     mixt__graph *source;
     MIXT_TRY(mixt__model_build(&t->model, &j->spec, false, &source));
     source->values[source->logits].keep = true;
-    mixt__compile_options options = {.policy = t->settings.policy, .fused = t->backend->fused};
-    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &j->forward));
+    mixt__compile_options options = {.policy = t->settings.policy, .fused = t->device->backend->fused};
+    MIXT_TRY(mixt__compile_take(source, &options, t->device, &j->forward));
     MIXT_TRY(mixt__executable_allocate(j->forward));
     mixt__executable_bind(j->forward, t->params, &t->control->seed);
     return MIXT_OK;
@@ -129,22 +129,22 @@ static mixt_status copy_in(job *j, void *host, size_t bytes, void *device)
     bool good = file && fread(host, 1, bytes, file) == bytes;
     if (file)
         fclose(file);
-    return good ? j->trainer->inner->backend->upload(device, host, bytes)
+    return good ? mixt__device_upload(j->trainer->inner->device, device, host, bytes)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: expected %zu bytes", j->input, bytes);
 }
 
 /** Outputs in the low format, downloaded and widened. */
 static mixt_status copy_out(job *j)
 {
-    const mixt__backend *backend = j->trainer->inner->backend;
+    mixt__device *device = j->trainer->inner->device;
     const mixt__value *v = &j->forward->graph->values[j->forward->graph->logits];
     int64_t count = mixt__shape_count(&v->shape);
     void *raw = mixt__alloc((size_t)count * 4);
     float *wide = mixt__alloc((size_t)count * 4);
     mixt_status status = raw && wide ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs");
     if (status == MIXT_OK)
-        status = backend->download(raw, mixt__executable_address(j->forward, j->forward->graph->logits),
-                                   (size_t)count * mixt_dtype_size(v->dtype));
+        status = mixt__device_download(device, raw, mixt__executable_address(j->forward, j->forward->graph->logits),
+                                       (size_t)count * mixt_dtype_size(v->dtype));
     if (status == MIXT_OK)
         status = mixt_convert(wide, MIXT_DTYPE_FP32, raw, v->dtype, count, NULL);
     FILE *file = status == MIXT_OK ? fopen(j->output, "wb") : NULL;
@@ -159,20 +159,21 @@ static mixt_status copy_out(job *j)
 
 static mixt_status run(job *j)
 {
-    const mixt__backend *backend = j->trainer->inner->backend;
+    mixt__device *device = j->trainer->inner->device;
     size_t bytes = (size_t)mixt__shape_count(&j->spec.input) * mixt_dtype_size(j->spec.input_dtype);
     size_t target = (size_t)mixt__shape_count(&j->spec.target) * 4;
-    void *host = mixt__alloc(bytes), *device = backend->alloc(bytes), *labels = backend->alloc(target);
-    mixt_status status = host && device && labels ? copy_in(j, host, bytes, device) : MIXT_ERROR_MEMORY;
+    void *host = mixt__alloc(bytes), *input = mixt__device_alloc(device, bytes),
+         *labels = mixt__device_alloc(device, target);
+    mixt_status status = host && input && labels ? copy_in(j, host, bytes, input) : MIXT_ERROR_MEMORY;
     if (status == MIXT_OK)
-        status = backend->zero(labels, target);
+        status = mixt__device_zero(device, labels, target);
     if (status == MIXT_OK)
-        status = mixt__executable_run(j->forward, &(mixt__run){.input = device, .target = labels});
+        status = mixt__executable_run(j->forward, &(mixt__run){.input = input, .target = labels});
     if (status == MIXT_OK)
         status = copy_out(j);
     mixt__free(host);
-    backend->free(device);
-    backend->free(labels);
+    mixt__device_free(device, input);
+    mixt__device_free(device, labels);
     return status;
 }
 

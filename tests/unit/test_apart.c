@@ -18,7 +18,7 @@
 
 enum { BYTES = 256 };
 
-static const mixt__backend *device;
+static mixt__device *device;
 static const mixt__beside *beside;
 
 typedef struct fixture {
@@ -27,10 +27,10 @@ typedef struct fixture {
 
 static fixture start(void)
 {
-    fixture f = {device->alloc(BYTES), device->alloc_host(BYTES)};
+    fixture f = {mixt__device_alloc(device, BYTES), mixt__device_alloc_host(device, BYTES)};
     assert_true(f.there && f.here);
     memset(f.here, 1, BYTES);
-    assert_int_equal(device->upload(f.there, f.here, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_upload(device, f.there, f.here, BYTES), MIXT_OK);
     memset(f.here, 0, BYTES);
     return f;
 }
@@ -44,8 +44,8 @@ static void set(char *there, int value)
 
 static void finish(const fixture *f)
 {
-    device->free(f->there);
-    device->free_host(f->here);
+    mixt__device_free(device, f->there);
+    mixt__device_free_host(device, f->here);
 }
 
 /** To the host: what was there when the copy was issued, once the host waits. */
@@ -53,10 +53,10 @@ static void test_copies_to_the_host(void **state)
 {
     (void)state;
     fixture f = start();
-    assert_int_equal(device->copy(f.here, f.there, BYTES), MIXT_OK);
-    assert_int_equal(device->zero(f.there, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_copy(device, f.here, f.there, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_zero(device, f.there, BYTES), MIXT_OK);
     assert_int_equal(f.here[7], 0);
-    assert_int_equal(device->synchronize(), MIXT_OK);
+    assert_int_equal(mixt__device_synchronize(device), MIXT_OK);
     assert_int_equal(f.here[7], 1);
     finish(&f);
 }
@@ -66,14 +66,14 @@ static void test_copies_beside(void **state)
 {
     (void)state;
     fixture f = start();
-    assert_int_equal(beside->copy(f.here, f.there, BYTES), MIXT_OK);
-    assert_int_equal(device->synchronize(), MIXT_OK); // which is not for them
+    assert_int_equal(beside->copy(device, f.here, f.there, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_synchronize(device), MIXT_OK); // which is not for them
     assert_int_equal(f.here[7], 0);
     set(f.there, 2); // too early
-    assert_int_equal(beside->join(), MIXT_OK);
+    assert_int_equal(beside->join(device), MIXT_OK);
     set(f.there, 3);
     assert_int_equal(f.here[7], 0);
-    assert_int_equal(beside->query(), MIXT_OK);
+    assert_int_equal(beside->query(device), MIXT_OK);
     assert_int_equal(f.here[7], 2);
     finish(&f);
 }
@@ -83,9 +83,9 @@ static void test_copies_in_order(void **state)
     (void)state;
     fixture f = start();
     memset(f.here, 5, BYTES);
-    assert_int_equal(device->copy(f.there, f.here, BYTES), MIXT_OK);
-    assert_int_equal(device->copy(f.here, f.there, BYTES), MIXT_OK); // behind the one that reads it
-    assert_int_equal(device->synchronize(), MIXT_OK);
+    assert_int_equal(mixt__device_copy(device, f.there, f.here, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_copy(device, f.here, f.there, BYTES), MIXT_OK); // behind the one that reads it
+    assert_int_equal(mixt__device_synchronize(device), MIXT_OK);
     assert_int_equal(f.here[7], 5);
     finish(&f);
 }
@@ -93,11 +93,11 @@ static void test_copies_in_order(void **state)
 static void test_account(void **state)
 {
     (void)state;
-    size_t before = device->allocated();
+    size_t before = mixt__device_allocated(device);
     fixture f = start();
-    assert_int_equal(device->allocated(), before + BYTES);
+    assert_int_equal(mixt__device_allocated(device), before + BYTES);
     finish(&f);
-    assert_int_equal(device->allocated(), before);
+    assert_int_equal(mixt__device_allocated(device), before);
 }
 
 /** The signal that ends a process that reads there; 0: none does. */
@@ -123,14 +123,14 @@ static void test_guard(void **state)
     assert_int_equal(signal_of_reading(f.here), 0);
     mixt__cpu_guard.open();
     mixt__cpu_guard.open();
-    char *later = device->alloc(BYTES);
+    char *later = mixt__device_alloc(device, BYTES);
     mixt__cpu_guard.shut();
     assert_int_equal(f.there[7], 1);
     later[7] = 1;
     mixt__cpu_guard.shut();
     assert_int_equal(signal_of_reading(f.there), SIGSEGV);
     assert_int_equal(signal_of_reading(later), SIGSEGV);
-    device->free(later);
+    mixt__device_free(device, later);
     finish(&f);
 }
 
@@ -138,9 +138,9 @@ static void test_guard(void **state)
 static void test_guard_blocks(void **state)
 {
     (void)state;
-    char *a = device->alloc(3 * BYTES), *b = device->alloc(BYTES);
-    device->free(a);
-    char *c = device->alloc(BYTES), *d = device->alloc(BYTES);
+    char *a = mixt__device_alloc(device, 3 * BYTES), *b = mixt__device_alloc(device, BYTES);
+    mixt__device_free(device, a);
+    char *c = mixt__device_alloc(device, BYTES), *d = mixt__device_alloc(device, BYTES);
     assert_ptr_equal(c, a);
     set(b, 1);
     set(c, 2);
@@ -149,11 +149,11 @@ static void test_guard_blocks(void **state)
     for (int i = 0; i < 3; i++) {
         char at[BYTES];
         assert_int_equal((uintptr_t)blocks[i] % 64, 0);
-        assert_int_equal(device->download(at, blocks[i], BYTES), MIXT_OK);
+        assert_int_equal(mixt__device_download(device, at, blocks[i], BYTES), MIXT_OK);
         assert_true(at[0] == i + 1 && at[BYTES - 1] == i + 1);
-        device->free(blocks[i]);
+        mixt__device_free(device, blocks[i]);
     }
-    assert_null(device->alloc((size_t)1 << 41)); // more than there are addresses for
+    assert_null(mixt__device_alloc(device, (size_t)1 << 41)); // more than there are addresses for
 }
 
 /** Every candidate of the CPU's is there, in its order, and opens the memory: none is the CPU's own. */
@@ -166,7 +166,8 @@ static void test_candidates(void **state)
 #undef MIXT_OP
     };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        const mixt__kernel *const *own = mixt__backend_cpu.kernels(ops[i]), *const *list = device->kernels(ops[i]);
+        const mixt__kernel *const *own = mixt__backend_cpu.kernels(ops[i]), *const *list =
+                                                                                device->backend->kernels(ops[i]);
         for (; *own && *list; own++, list++) {
             assert_string_equal((*list)->name, (*own)->name);
             assert_true((*list)->run != (*own)->run);
@@ -180,16 +181,16 @@ static void test_changed_sources(void **state)
 {
     (void)state;
     fixture f = start();
-    assert_int_equal(device->copy(f.there, f.here, BYTES), MIXT_OK);
+    assert_int_equal(mixt__device_copy(device, f.there, f.here, BYTES), MIXT_OK);
     f.here[7] = 9;
-    assert_int_equal(device->synchronize(), MIXT_ERROR_INTERNAL);
+    assert_int_equal(mixt__device_synchronize(device), MIXT_ERROR_INTERNAL);
     finish(&f);
 }
 
 int main(void)
 {
-    device = mixt__backend_cpu_apart();
-    beside = &mixt__beside_cpu_apart;
+    device = mixt__device_cpu_apart();
+    beside = device->backend->beside;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_to_the_host),
         cmocka_unit_test(test_copies_beside),

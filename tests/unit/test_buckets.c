@@ -244,7 +244,7 @@ static void the_ring_has_the_same_batches(void **state)
     for (int64_t parts = 1; parts <= 2; parts++) {
         mixt__prefetch *ring;
         const mixt__batch *batch;
-        mixt__prefetch_form form = {.alloc = mixt__alloc, .free = mixt__free, .parts = parts, .run = 2 * parts};
+        mixt__prefetch_form form = {.parts = parts, .run = 2 * parts};
         form.of = 2 * parts; // an update has two batches
         ok(mixt__prefetch_start(data, BATCH / parts, 3, 0, &form, &ring));
         for (int64_t n = 0; n < MANY; n++) {
@@ -375,8 +375,8 @@ static void memory_is_as_planned(void **state)
     for (int i = 0; i < MANY; i++) {
         mixt_step step;
         ok(mixt_trainer_step(f.trainer, f.data, &step));
-        first = i ? first : t->backend->allocated();
-        assert_int_equal(t->backend->allocated(), first);
+        first = i ? first : mixt__device_allocated(t->device);
+        assert_int_equal(mixt__device_allocated(t->device), first);
     }
     assert_int_equal(mixt__trainer_memory(t).allocated, planned.total);
     assert_int_equal(mixt__trainer_memory(t).total, planned.total);

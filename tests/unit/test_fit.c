@@ -116,7 +116,7 @@ static void parts_have_the_samples_of_the_whole(void **state)
     enum { BATCH = 6, PARTS = 3, BATCHES = 9 }; // 20 samples: an epoch has three batches, and leaves two samples out
     mixt_data *data;
     mixt__prefetch *prefetch;
-    mixt__prefetch_form form = {mixt__alloc, mixt__free, MIXT_DTYPE_FP32, PARTS, {0}, 0, 0, false};
+    mixt__prefetch_form form = {.input = MIXT_DTYPE_FP32, .parts = PARTS};
     check_ok(mixt_data_open("digits:", &data, .samples = 20));
     int64_t elements = mixt_data_describe(data)->input_elements;
     float *input = malloc((size_t)(BATCH * elements) * sizeof *input);

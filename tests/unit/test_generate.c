@@ -65,7 +65,7 @@ static void open_with(mixt__generator *g, const char *name, mixt_dtype dtype, in
 {
     mixt__model model = model_of(name, LENGTH);
     mixt__policy policy = mixt__policy_of(dtype);
-    ok(mixt__generator_open(g, &model, &policy, &mixt__backend_cpu, context));
+    ok(mixt__generator_open(g, &model, &policy, &mixt__device_cpu, context));
     draw_weights(g->params);
 }
 
@@ -74,7 +74,7 @@ static void whole(const mixt__generator *g, const int32_t *text, float *logits)
 {
     mixt__forward_shape shape = {.dtype = MIXT_DTYPE_INT32, .input = {2, {1, LENGTH}}};
     mixt__forward *f;
-    ok(mixt__forward_new(&g->model, &g->policy, g->backend, &shape, &f));
+    ok(mixt__forward_new(&g->model, &g->policy, g->device, &shape, &f));
     ok(mixt__forward_bind(f, g->params));
     ok(mixt__forward_run(f, text, 0, NULL));
     ok(mixt__forward_output(f, 0, LENGTH * VOCAB, logits));
@@ -158,8 +158,8 @@ static void test_long_prompt(void **state)
         text[i] = (i * 7 + i / 5) % VOCAB;
     mixt__model model = model_of("gpt", LONG);
     mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
-    ok(mixt__generator_open(&g, &model, &policy, &mixt__backend_cpu, LONG));
-    ok(mixt__generator_open(&h, &model, &policy, &mixt__backend_cpu, LONG));
+    ok(mixt__generator_open(&g, &model, &policy, &mixt__device_cpu, LONG));
+    ok(mixt__generator_open(&h, &model, &policy, &mixt__device_cpu, LONG));
     ok(mixt__params_initialise(g.params, SEED));
     ok(mixt__params_initialise(h.params, SEED));
     ok(mixt__generator_start(&g, text, LONG));
@@ -226,7 +226,7 @@ static void test_refusals(void **state)
     mixt__generator g;
     mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__model bert = model_of("bert", LENGTH);
-    assert_int_equal(mixt__generator_open(&g, &bert, &policy, &mixt__backend_cpu, LENGTH), MIXT_ERROR_UNSUPPORTED);
+    assert_int_equal(mixt__generator_open(&g, &bert, &policy, &mixt__device_cpu, LENGTH), MIXT_ERROR_UNSUPPORTED);
     assert_non_null(strstr(mixt_error_text(), "causal"));
     open_with(&g, "gpt", MIXT_DTYPE_FP32, LENGTH);
     int32_t token, bad[2] = {1, VOCAB};

@@ -101,7 +101,7 @@ static void test_inputs_are_rounded(void **state)
         mixt_data *data;
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        mixt__prefetch_form form = {mixt__alloc, mixt__free, formats[run % 2], 1, {0}, 0, 0, false};
+        mixt__prefetch_form form = {.input = formats[run % 2], .parts = 1};
         assert_int_equal(mixt_data_open("digits:", &data, .samples = 100, .seed = 9, .pad = 3, .threads = run),
                          MIXT_OK);
         assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, &form, &prefetch), MIXT_OK);

@@ -212,7 +212,7 @@ static void needs_a_trainer_with_memory(void **state)
     mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__shadow_options options = {.policy = &policy};
     mixt__shadow *shadow;
-    empty.backend = &mixt__backend_cpu;
+    empty.device = &mixt__device_cpu;
     assert_int_equal(mixt__shadow_new(&empty, &options, &shadow), MIXT_ERROR_STATE);
     assert_null(shadow);
 }

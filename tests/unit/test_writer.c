@@ -49,8 +49,8 @@ static void open_whole(fixture *f, int64_t source)
     spec.more[1] = (mixt__array){.name = "previous", .dtype = MIXT_DTYPE_INT32, .shape = {2, {ROWS, STEPS}}};
     spec.more_count = 2;
     mixt__forward_shape shape = {.spec = &spec};
-    check(mixt__forward_new(&f->o.write, &f->o.policy, f->o.backend, &shape, &f->whole));
-    check(mixt__params_new(f->whole->executable->graph, f->o.backend, false, 0, &f->params));
+    check(mixt__forward_new(&f->o.write, &f->o.policy, f->o.device, &shape, &f->whole));
+    check(mixt__params_new(f->whole->executable->graph, f->o.device, false, 0, &f->params));
     check(mixt__params_allocate(f->params));
     check(mixt__params_initialise(f->params, 7));
     check(mixt__forward_bind(f->whole, f->params));
@@ -59,7 +59,7 @@ static void open_whole(fixture *f, int64_t source)
 
 static void start(fixture *f, mixt_dtype format, int64_t source, int seed)
 {
-    *f = (fixture){.o = {.backend = &mixt__backend_cpu, .texts = TEXTS, .beams = BEAMS}};
+    *f = (fixture){.o = {.device = &mixt__device_cpu, .texts = TEXTS, .beams = BEAMS}};
     f->o.write = (mixt__model){.fn = mixt__model_seq2seq,
                                .loss = MIXT_LOSS_CROSS_ENTROPY,
                                .user = (void *)(uintptr_t)&sizes,

@@ -107,15 +107,17 @@ static mixt_status put_off(copy_kind kind, void *dst, const void *src, size_t by
     return room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy");
 }
 
-static mixt_status copy_now(void *dst, const void *src, size_t bytes)
+static mixt_status copy_now(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     begin();
     memcpy(dst, src, bytes);
     return end(MIXT_OK);
 }
 
-static mixt_status copy(void *dst, const void *src, size_t bytes)
+static mixt_status copy(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     bool to_device = mixt__guard_holds(dst), from_device = mixt__guard_holds(src);
     begin();
     if (to_device)
@@ -125,20 +127,22 @@ static mixt_status copy(void *dst, const void *src, size_t bytes)
     return end(put_off(to_device ? COPY_FROM_HOST : COPY_TO_HOST, dst, src, bytes));
 }
 
-static mixt_status copy_and_wait(void *dst, const void *src, size_t bytes)
+static mixt_status copy_and_wait(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
     MIXT_TRY(wait_for_copies());
-    return copy_now(dst, src, bytes);
+    return copy_now(device, dst, src, bytes);
 }
 
-static mixt_status copy_beside(void *dst, const void *src, size_t bytes)
+static mixt_status copy_beside(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     return put_off(COPY_BESIDE, dst, src, bytes);
 }
 
 /** The device waits for them, the host does not: from here on they are in order with the kernels. */
-static mixt_status join_copies(void)
+static mixt_status join_copies(mixt__device *device)
 {
+    (void)device;
     bool room = true;
     begin();
     pthread_mutex_lock(&lock);
@@ -152,35 +156,59 @@ static mixt_status join_copies(void)
     return end(room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy"));
 }
 
-static mixt_status query(void)
+static mixt_status query(mixt__device *device)
 {
-    MIXT_TRY(join_copies());
+    MIXT_TRY(join_copies(device));
     return wait_for_copies();
 }
 
-const mixt__beside mixt__beside_cpu_apart = {
-    .stream = (void *)(uintptr_t)&mixt__cpu_guard, .copy = copy_beside, .join = join_copies, .query = query};
+static void *stream(mixt__device *device)
+{
+    (void)device;
+    return (void *)(uintptr_t)&mixt__cpu_guard;
+}
+
+static const mixt__beside beside = {.stream = stream, .copy = copy_beside, .join = join_copies, .query = query};
 
 /* ---- memory ---- */
 
-static void give_back(void *memory)
+static void *take(mixt__device *device, size_t bytes)
+{
+    (void)device;
+    return mixt__guard_take(bytes);
+}
+
+static size_t allocated(mixt__device *device)
+{
+    (void)device;
+    return mixt__guard_bytes();
+}
+
+static void give_back(mixt__device *device, void *memory)
 {
     if (!memory)
         return;
-    (void)query(); // as of a GPU's: what was issued has run before memory is given back
+    (void)query(device); // as of a GPU's: what was issued has run before memory is given back
     mixt__guard_give_back(memory);
 }
 
-static void give_back_host(void *memory)
+static void give_back_host(mixt__device *device, void *memory)
 {
-    (void)query();
+    (void)query(device);
     mixt__free(memory);
+}
+
+static mixt_status synchronize(mixt__device *device)
+{
+    (void)device;
+    return wait_for_copies();
 }
 
 /* ---- batches ---- */
 
-static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wait)
+static mixt_status stage(mixt__device *device, int slot, const mixt__piece *pieces, int count, bool wait)
 {
+    (void)device;
     (void)slot;
     (void)wait;
     begin();
@@ -189,69 +217,73 @@ static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wa
     return end(MIXT_OK);
 }
 
-static mixt_status pass_fence(int slot)
+static mixt_status pass_fence(mixt__device *device, int slot)
 {
+    (void)device;
     (void)slot;
     return MIXT_OK;
 }
 
-static mixt_status wait_for_step(int slot)
+static mixt_status wait_for_step(mixt__device *device, int slot)
 {
+    (void)device;
     (void)slot;
     return wait_for_copies();
 }
 
 /* ---- what computes ---- */
 
-static mixt_status multiply(float *dst, const float *src, const float *factor, int64_t count)
+static mixt_status multiply(mixt__device *device, float *dst, const float *src, const float *factor, int64_t count)
 {
+    (void)device;
     begin();
     for (int64_t i = 0; i < count; i++)
         dst[i] = src[i] * *factor;
     return end(MIXT_OK);
 }
 
-static mixt_status narrow(void *dst, mixt_dtype format, const float *src, int64_t count)
+static mixt_status narrow(mixt__device *device, void *dst, mixt_dtype format, const float *src, int64_t count)
 {
+    (void)device;
     begin();
     mixt__narrow(format)(dst, src, count);
     return end(MIXT_OK);
 }
 
-static mixt_status zero(void *block, size_t bytes)
+static mixt_status zero(mixt__device *device, void *block, size_t bytes)
 {
     begin();
-    return end(mixt__backend_cpu.zero(block, bytes));
+    return end(mixt__backend_cpu.zero(device, block, bytes));
 }
 
-static mixt_status gradient_stats(const mixt__update *update)
+static mixt_status gradient_stats(mixt__device *device, const mixt__update *update)
 {
     begin();
-    return end(mixt__backend_cpu.gradient_stats(update));
+    return end(mixt__backend_cpu.gradient_stats(device, update));
 }
 
-static mixt_status step_control(const mixt__update *update)
+static mixt_status step_control(mixt__device *device, const mixt__update *update)
 {
     begin();
-    return end(mixt__backend_cpu.step_control(update));
+    return end(mixt__backend_cpu.step_control(device, update));
 }
 
-static mixt_status optimizer_step(const mixt__update *update)
+static mixt_status optimizer_step(mixt__device *device, const mixt__update *update)
 {
     begin();
-    return end(mixt__backend_cpu.optimizer_step(update));
+    return end(mixt__backend_cpu.optimizer_step(device, update));
 }
 
-static mixt_status lamb_moments(const mixt__update *update)
+static mixt_status lamb_moments(mixt__device *device, const mixt__update *update)
 {
     begin();
-    return end(mixt__backend_cpu.lamb_moments(update));
+    return end(mixt__backend_cpu.lamb_moments(device, update));
 }
 
-static mixt_status lamb_weights(const mixt__update *update, const float *ratios)
+static mixt_status lamb_weights(mixt__device *device, const mixt__update *update, const float *ratios)
 {
     begin();
-    return end(mixt__backend_cpu.lamb_weights(update, ratios));
+    return end(mixt__backend_cpu.lamb_weights(device, update, ratios));
 }
 
 /* A candidate's `run` is told the call alone: so there is one for the first of every op's, one for the second, … */
@@ -299,20 +331,29 @@ static void fill_table(void)
     }
 }
 
+static mixt_status open_device(int number, mixt__device **device)
+{
+    (void)number;
+    *device = mixt__device_cpu_apart();
+    return MIXT_OK;
+}
+
 static void fill(void)
 {
     apart = mixt__backend_cpu;
     apart.host_memory = false;
+    apart.beside = &beside;
+    apart.open = open_device;
     apart.kernels = kernels;
-    apart.alloc = mixt__guard_take;
+    apart.alloc = take;
     apart.free = give_back;
     apart.free_host = give_back_host;
-    apart.allocated = mixt__guard_bytes;
+    apart.allocated = allocated;
     apart.zero = zero;
     apart.upload = copy_and_wait;
     apart.download = copy_and_wait;
     apart.copy = copy;
-    apart.synchronize = wait_for_copies;
+    apart.synchronize = synchronize;
     apart.stage = stage;
     apart.fence = pass_fence;
     apart.wait = wait_for_step;
@@ -326,9 +367,10 @@ static void fill(void)
     fill_table();
 }
 
-const mixt__backend *mixt__backend_cpu_apart(void)
+mixt__device *mixt__device_cpu_apart(void)
 {
+    static mixt__device device = {.backend = &apart};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill);
-    return &apart;
+    return &device;
 }

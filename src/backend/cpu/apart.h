@@ -12,7 +12,6 @@
 #include "backend/beside.h"
 
 /** Lives as long as the process. */
-const mixt__backend *mixt__backend_cpu_apart(void);
-extern const mixt__beside mixt__beside_cpu_apart;
+mixt__device *mixt__device_cpu_apart(void);
 
 #endif

@@ -27,28 +27,56 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
     return NULL;
 }
 
-static mixt_status zero(void *block, size_t bytes)
+static void *take(mixt__device *device, size_t bytes)
 {
+    (void)device;
+    return mixt__alloc_uninit(bytes);
+}
+
+static void give_back(mixt__device *device, void *block)
+{
+    (void)device;
+    mixt__free(block);
+}
+
+static size_t available(mixt__device *device)
+{
+    (void)device;
+    return mixt__memory_available();
+}
+
+static size_t allocated(mixt__device *device)
+{
+    (void)device;
+    return mixt__alloc_bytes();
+}
+
+static mixt_status zero(mixt__device *device, void *block, size_t bytes)
+{
+    (void)device;
     mixt__parallel_zero(block, bytes);
     return MIXT_OK;
 }
 
-static mixt_status copy(void *dst, const void *src, size_t bytes)
+static mixt_status copy(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     memcpy(dst, src, bytes);
     return MIXT_OK;
 }
 
-static mixt_status synchronize(void)
+static mixt_status synchronize(mixt__device *device)
 {
+    (void)device;
     return MIXT_OK;
 }
 
 enum { MARKS_MAX = 1 << 16 };
 static double marks[MARKS_MAX];
 
-static mixt_status mark(int64_t index)
+static mixt_status mark(mixt__device *device, int64_t index)
 {
+    (void)device;
     if (index >= MARKS_MAX)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a plan of more than %d calls cannot be timed call by call",
                           MARKS_MAX);
@@ -56,23 +84,74 @@ static mixt_status mark(int64_t index)
     return MIXT_OK;
 }
 
-static mixt_status between(int64_t first, int64_t last, double *seconds)
+static mixt_status between(mixt__device *device, int64_t first, int64_t last, double *seconds)
 {
+    (void)device;
     *seconds = marks[last] - marks[first];
     return MIXT_OK;
 }
 
+static size_t update_workspace(mixt__device *device, const mixt__segment *segments, int64_t segment_count)
+{
+    (void)device;
+    return mixt__update_workspace(segments, segment_count);
+}
+
+static mixt_status gradient_stats(mixt__device *device, const mixt__update *update)
+{
+    (void)device;
+    return mixt__cpu_gradient_stats(update);
+}
+
+static mixt_status step_control(mixt__device *device, const mixt__update *update)
+{
+    (void)device;
+    return mixt__cpu_step_control(update);
+}
+
+static mixt_status optimizer_step(mixt__device *device, const mixt__update *update)
+{
+    (void)device;
+    return mixt__cpu_optimizer_step(update);
+}
+
+static mixt_status lamb_moments(mixt__device *device, const mixt__update *update)
+{
+    (void)device;
+    return mixt__cpu_lamb_moments(update);
+}
+
+static mixt_status lamb_weights(mixt__device *device, const mixt__update *update, const float *ratios)
+{
+    (void)device;
+    return mixt__cpu_lamb_weights(update, ratios);
+}
+
+static mixt_status open_device(int number, mixt__device **device)
+{
+    (void)number;
+    *device = &mixt__device_cpu;
+    return MIXT_OK;
+}
+
+static void close_device(mixt__device *device)
+{
+    (void)device;
+}
+
 const mixt__backend mixt__backend_cpu = {
     .name = "cpu",
+    .open = open_device,
+    .close = close_device,
     .kernels = kernels,
     .fused = MIXT_FUSED_RELU | MIXT_FUSED_ROW_SUMS | MIXT_FUSED_LOSS | MIXT_FUSED_HEAD,
     .host_memory = true,
-    .alloc = mixt__alloc_uninit,
-    .free = mixt__free,
-    .alloc_host = mixt__alloc_uninit,
-    .free_host = mixt__free,
-    .available = mixt__memory_available,
-    .allocated = mixt__alloc_bytes,
+    .alloc = take,
+    .free = give_back,
+    .alloc_host = take,
+    .free_host = give_back,
+    .available = available,
+    .allocated = allocated,
     .zero = zero,
     .upload = copy,
     .download = copy,
@@ -80,13 +159,15 @@ const mixt__backend mixt__backend_cpu = {
     .synchronize = synchronize,
     .mark = mark,
     .between = between,
-    .update_workspace = mixt__update_workspace,
-    .gradient_stats = mixt__cpu_gradient_stats,
+    .update_workspace = update_workspace,
+    .gradient_stats = gradient_stats,
     .update_chunk = MIXT_CPU_CHUNK,
     .join_stats = mixt__cpu_join_stats,
-    .step_control = mixt__cpu_step_control,
-    .optimizer_step = mixt__cpu_optimizer_step,
-    .lamb_moments = mixt__cpu_lamb_moments,
+    .step_control = step_control,
+    .optimizer_step = optimizer_step,
+    .lamb_moments = lamb_moments,
     .lamb_ratio = mixt__cpu_lamb_ratio,
-    .lamb_weights = mixt__cpu_lamb_weights,
+    .lamb_weights = lamb_weights,
 };
+
+mixt__device mixt__device_cpu = {.backend = &mixt__backend_cpu};

@@ -5,6 +5,7 @@
  */
 #include "backend/cuda/kernels.h"
 
+#include "backend/beside.h"
 #include "backend/cuda/core/cudnn_graph.h"
 #include "backend/cuda/info.h"
 #include "backend/cuda/open.h"
@@ -76,8 +77,9 @@ static struct {
     int64_t count, capacity;
 } blocks;
 
-static void *take(size_t bytes)
+static void *take(mixt__device *device, size_t bytes)
 {
+    (void)device;
     if (!mixt__grow((void **)&blocks.list, &blocks.capacity, blocks.count, sizeof *blocks.list))
         return NULL;
     void *block = device_alloc(bytes);
@@ -88,8 +90,9 @@ static void *take(size_t bytes)
     return block;
 }
 
-static void give_back(void *block)
+static void give_back(mixt__device *device, void *block)
 {
+    (void)device;
     for (int64_t i = 0; block && i < blocks.count; i++)
         if (blocks.list[i].block == block) {
             state.allocated -= blocks.list[i].bytes;
@@ -100,13 +103,15 @@ static void give_back(void *block)
         }
 }
 
-static size_t held_bytes(void)
+static size_t held_bytes(mixt__device *device)
 {
+    (void)device;
     return state.allocated;
 }
 
-static void *alloc_host(size_t bytes)
+static void *alloc_host(mixt__device *device, size_t bytes)
 {
+    (void)device;
     void *block = NULL;
     if (cudaHostAlloc(&block, bytes ? bytes : 1, cudaHostAllocDefault) != cudaSuccess) {
         (void)cudaGetLastError();
@@ -115,14 +120,16 @@ static void *alloc_host(size_t bytes)
     return block;
 }
 
-static void free_host(void *block)
+static void free_host(mixt__device *device, void *block)
 {
+    (void)device;
     if (block)
         cudaFreeHost(block);
 }
 
-static size_t available(void)
+static size_t available(mixt__device *device)
 {
+    (void)device;
     size_t free_bytes = 0, total = 0;
     return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? free_bytes : 0;
 }
@@ -140,29 +147,33 @@ void mixt__cuda_scratch_free(void *block)
 
 /* ---- copies ---- */
 
-static mixt_status zero(void *block, size_t bytes)
+static mixt_status zero(mixt__device *device, void *block, size_t bytes)
 {
+    (void)device;
     return mixt__cuda_check(cudaMemsetAsync(block, 0, bytes, mixt__cuda.stream), "clearing device memory");
 }
 
-static mixt_status synchronize(void)
+static mixt_status synchronize(mixt__device *device)
 {
+    (void)device;
     return mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "waiting for the GPU");
 }
 
-static mixt_status copy(void *dst, const void *src, size_t bytes)
+static mixt_status copy(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, mixt__cuda.stream), "copying");
 }
 
-static mixt_status copy_and_wait(void *dst, const void *src, size_t bytes)
+static mixt_status copy_and_wait(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
-    MIXT_TRY(copy(dst, src, bytes));
-    return synchronize();
+    MIXT_TRY(copy(device, dst, src, bytes));
+    return synchronize(device);
 }
 
-static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wait)
+static mixt_status stage(mixt__device *device, int slot, const mixt__piece *pieces, int count, bool wait)
 {
+    (void)device;
     CHECK(cudaStreamWaitEvent(state.copies, state.read[slot], 0), "waiting for a batch's place");
     for (int i = 0; i < count; i++)
         CHECK(cudaMemcpyAsync(pieces[i].dst, pieces[i].src, pieces[i].bytes, cudaMemcpyDefault, state.copies),
@@ -172,40 +183,51 @@ static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wa
     return wait ? mixt__cuda_check(cudaEventSynchronize(state.ready[slot]), "copying a batch to the GPU") : MIXT_OK;
 }
 
-static mixt_status fence(int slot)
+static mixt_status fence(mixt__device *device, int slot)
 {
+    (void)device;
     return mixt__cuda_check(cudaEventRecord(state.read[slot], mixt__cuda.stream), "marking the end of a step");
 }
 
-static mixt_status wait(int slot)
+static mixt_status wait(mixt__device *device, int slot)
 {
+    (void)device;
     return mixt__cuda_check(cudaEventSynchronize(state.read[slot]), "waiting for a step");
 }
 
 /* ---- copies beside what is computed ---- */
 
-static mixt_status copy_beside(void *dst, const void *src, size_t bytes)
+static mixt_status copy_beside(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
+    (void)device;
     CHECK(cudaEventRecord(state.made, mixt__cuda.stream), "marking what is made");
     CHECK(cudaStreamWaitEvent(state.fetches, state.made, 0), "waiting for what is made");
     return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, state.fetches), "copying");
 }
 
-static mixt_status join_copies(void)
+static mixt_status join_copies(mixt__device *device)
 {
+    (void)device;
     CHECK(cudaEventRecord(state.fetched, state.fetches), "marking copies");
     return mixt__cuda_check(cudaStreamWaitEvent(mixt__cuda.stream, state.fetched, 0), "waiting for copies");
 }
 
-static mixt_status query(void)
+static mixt_status query(mixt__device *device)
 {
+    (void)device;
     cudaError_t error = cudaStreamQuery(mixt__cuda.stream);
     if (error == cudaSuccess)
         error = cudaStreamQuery(state.fetches); // which nobody may have joined yet
     return error == cudaErrorNotReady ? MIXT_END : mixt__cuda_check(error, "waiting for the GPU");
 }
 
-static mixt__beside beside = {.copy = copy_beside, .join = join_copies, .query = query};
+static void *stream(mixt__device *device)
+{
+    (void)device;
+    return mixt__cuda.stream;
+}
+
+static const mixt__beside beside = {.stream = stream, .copy = copy_beside, .join = join_copies, .query = query};
 
 /* ---- recording ---- */
 
@@ -226,8 +248,10 @@ static mixt_status end_capture(mixt_status issued, mixt__recording *recording)
     return issued;
 }
 
-static mixt_status record(mixt_status (*issue)(void *argument), void *argument, mixt__recording **recording)
+static mixt_status record(mixt__device *device, mixt_status (*issue)(void *argument), void *argument,
+                          mixt__recording **recording)
 {
+    (void)device;
     *recording = mixt__alloc(sizeof **recording);
     if (!*recording)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to record a step");
@@ -242,13 +266,15 @@ static mixt_status record(mixt_status (*issue)(void *argument), void *argument, 
     return status;
 }
 
-static mixt_status replay(mixt__recording *recording)
+static mixt_status replay(mixt__device *device, mixt__recording *recording)
 {
+    (void)device;
     return mixt__cuda_check(cudaGraphLaunch(recording->graph, mixt__cuda.stream), "starting a recorded step");
 }
 
-static void forget(mixt__recording *recording)
+static void forget(mixt__device *device, mixt__recording *recording)
 {
+    (void)device;
     if (!recording)
         return;
     cudaGraphExecDestroy(recording->graph);
@@ -257,8 +283,9 @@ static void forget(mixt__recording *recording)
 
 /* ---- time ---- */
 
-static mixt_status mark(int64_t index)
+static mixt_status mark(mixt__device *device, int64_t index)
 {
+    (void)device;
     while (state.mark_count <= index) {
         if (!mixt__grow((void **)&state.marks, &state.mark_capacity, state.mark_count, sizeof *state.marks))
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for time marks");
@@ -268,8 +295,9 @@ static mixt_status mark(int64_t index)
     return mixt__cuda_check(cudaEventRecord(state.marks[index], mixt__cuda.stream), "setting a time mark");
 }
 
-static mixt_status between(int64_t first, int64_t last, double *seconds)
+static mixt_status between(mixt__device *device, int64_t first, int64_t last, double *seconds)
 {
+    (void)device;
     float milliseconds = 0;
     CHECK(cudaEventSynchronize(state.marks[last]), "waiting for a time mark");
     CHECK(cudaEventElapsedTime(&milliseconds, state.marks[first], state.marks[last]), "reading a time mark");
@@ -289,21 +317,17 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
     const double once = 3e-3; // what takes this long is the same every time
     double seconds[RUNS];
     int runs = 0;
-    if (run(argument) != MIXT_OK || synchronize() != MIXT_OK) // the first run may compile or load something
+    if (run(argument) != MIXT_OK ||
+        synchronize(&mixt__cuda.base) != MIXT_OK) // the first run may compile or load something
         return -1;
     while (runs < RUNS && (!runs || seconds[0] < once)) {
-        if (mark(0) != MIXT_OK || run(argument) != MIXT_OK || mark(1) != MIXT_OK ||
-            between(0, 1, &seconds[runs]) != MIXT_OK)
+        if (mark(&mixt__cuda.base, 0) != MIXT_OK || run(argument) != MIXT_OK || mark(&mixt__cuda.base, 1) != MIXT_OK ||
+            between(&mixt__cuda.base, 0, 1, &seconds[runs]) != MIXT_OK)
             return -1;
         runs++;
     }
     qsort(seconds, (size_t)runs, sizeof seconds[0], by_value);
     return seconds[runs / 2];
-}
-
-static void plan_roughly(bool on)
-{
-    mixt__cuda.rough = on;
 }
 
 /* ---- opening ---- */
@@ -329,8 +353,9 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
 }
 
 /** Graphs of cuDNN are what takes long to build; they are found by asking candidates as choosing one will. */
-static void foresee(const mixt__call *calls, int64_t count)
+static void foresee(mixt__device *device, const mixt__call *calls, int64_t count)
 {
+    (void)device;
     mixt__cudnn_foresee(true);
     for (int64_t i = 0; i < count; i++) {
         const char *op = calls[i].op->name, *reason;
@@ -343,8 +368,18 @@ static void foresee(const mixt__call *calls, int64_t count)
     mixt__cudnn_foresee(false);
 }
 
+static mixt_status open_numbered(int number, mixt__device **device);
+
+static void close_device(mixt__device *device)
+{
+    (void)device;
+}
+
 static const mixt__backend backend = {
     .name = "cuda",
+    .open = open_numbered,
+    .close = close_device,
+    .beside = &beside,
     .fused = MIXT_FUSED_CUDA,
     .kernels = kernels,
     .alloc = take,
@@ -373,7 +408,6 @@ static const mixt__backend backend = {
     .activity = mixt__cuda_activity,
     .choices = mixt__cuda_choices_print,
     .choose = mixt__cuda_choices_adopt,
-    .plan_roughly = plan_roughly,
     .foresee = foresee,
     .update_workspace = mixt__cuda_update_workspace,
     .multiply = mixt__cuda_multiply,
@@ -417,8 +451,19 @@ static mixt_status open_device(void)
     return MIXT_OK;
 }
 
-mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened,
-                           const mixt__beside **opened_beside)
+static mixt_status open_numbered(int number, mixt__device **device)
+{
+    static bool opened;
+    (void)number;
+    if (!opened)
+        MIXT_TRY(open_device());
+    opened = true;
+    mixt__cuda.base.backend = &backend;
+    *device = &mixt__cuda.base;
+    return MIXT_OK;
+}
+
+mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened)
 {
     *opened = NULL;
     mixt__error_forward(error_set);
@@ -426,9 +471,6 @@ mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text),
         return mixt__fail(MIXT_ERROR_DEVICE,
                           "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
                           MIXT_CUDA_ABI, abi);
-    MIXT_TRY(open_device());
-    beside.stream = mixt__cuda.stream;
-    *opened_beside = &beside;
     *opened = &backend;
     return MIXT_OK;
 }

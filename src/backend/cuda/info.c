@@ -100,7 +100,7 @@ mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
     return MIXT_OK;
 }
 
-mixt_status mixt__cuda_describe(mixt_gpu_info *info)
+mixt_status mixt__cuda_describe(mixt__device *device, mixt_gpu_info *info)
 {
-    return mixt__cuda_describe_at(0, info);
+    return mixt__cuda_describe_at(device->number, info);
 }

@@ -4,16 +4,16 @@
 
 #include "backend/cuda/core/cuda.h"
 
-mixt_status mixt__cuda_describe(mixt_gpu_info *info);
+mixt_status mixt__cuda_describe(mixt__device *device, mixt_gpu_info *info);
 /** Devices that the driver shows. */
 int mixt__cuda_devices(void);
 /** One of them. Of those that are not in use no memory is known to be free: asking would open them. */
 mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info);
 
 /** Joules since the first call; NaN when NVIDIA's management library does not say. */
-double mixt__cuda_energy(void);
+double mixt__cuda_energy(mixt__device *device);
 /** Begins a span (NULL), or says what the units did since; false when the GPU does not count that. */
-bool mixt__cuda_activity(mixt__device_activity *since);
+bool mixt__cuda_activity(mixt__device *device, mixt__device_activity *since);
 /** Watts that the device may draw; NaN: not known. */
 double mixt__cuda_power_limit(void);
 /** The driver's version; "" when not known. */

@@ -7,18 +7,18 @@
 #ifndef MIXT_BACKEND_CUDA_OPEN_H
 #define MIXT_BACKEND_CUDA_OPEN_H
 
-#include "backend/beside.h"
+#include "backend/backend.h"
 
 /** Changes with the layout of anything that crosses: a library of another build is refused. */
-#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 9"
+#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 10"
 
 /** Opens the GPU that CUDA shows first; on failure the text says what is missing.
  *  @param abi MIXT_CUDA_ABI of the loader
  *  @param error_set receives the text of every failure
  *  @param backend set on success; lives as long as the process
- *  @param beside set on success; lives as long as the process */
+ */
 typedef mixt_status mixt__cuda_open_fn(const char *abi, void (*error_set)(const char *text),
-                                       const mixt__backend **backend, const mixt__beside **beside);
+                                       const mixt__backend **backend);
 mixt__cuda_open_fn mixt_cuda_open;
 
 #endif

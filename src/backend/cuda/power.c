@@ -116,8 +116,9 @@ static double sampled(void)
     return nvml.joules;
 }
 
-double mixt__cuda_energy(void)
+double mixt__cuda_energy(mixt__device *device)
 {
+    (void)device;
     unsigned long long now;
     load_once();
     if (!nvml.counts)
@@ -125,8 +126,9 @@ double mixt__cuda_energy(void)
     return nvml.total_energy(nvml.device, &now) == SUCCESS ? 1e-3 * (double)(now - nvml.origin) : (double)NAN;
 }
 
-bool mixt__cuda_activity(mixt__device_activity *since)
+bool mixt__cuda_activity(mixt__device *device, mixt__device_activity *since)
 {
+    (void)device;
     static metrics request;
     load_once();
     if (!nvml.after)

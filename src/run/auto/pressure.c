@@ -29,14 +29,14 @@ static const double INTERVAL = 1;          // seconds from look to look
 static size_t held(const mixt_run *run)
 {
     const mixt_run_memory *m = &run->result.run_memory;
-    return run->experiment.context->backend->host_memory ? m->total.host : m->total.device;
+    return run->experiment.context->device->backend->host_memory ? m->total.host : m->total.device;
 }
 
 size_t mixt__pressure_budget(const mixt_run *run)
 {
-    const mixt__backend *backend = run->experiment.context->backend;
+    mixt__device *device = run->experiment.context->device;
     size_t limit = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
-    size_t free = backend->available(), taken = backend->host_memory ? 0 : mixt__memory_withheld();
+    size_t free = mixt__device_available(device), taken = device->backend->host_memory ? 0 : mixt__memory_withheld();
     size_t room = free ? held(run) + (free > taken ? free - taken : 0) : 0;
     if (run->pressure.squeezed)
         return run->pressure.squeezed;
@@ -62,10 +62,11 @@ typedef struct counter {
 static size_t step_bytes(const mixt_run *run, const mixt__trainer *t)
 {
     size_t step = mixt__trainer_memory(t).total;
-    return mixt__trainer_backend(t)->host_memory ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
-                                                       mixt__feed_host_bytes(mixt__trainer_settings_of(t)->accumulate) +
-                                                       mixt__trainer_layer_slots_bytes(t)
-                                                 : step;
+    return mixt__trainer_device(t)->backend->host_memory
+               ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
+                     mixt__feed_host_bytes(mixt__trainer_settings_of(t)->accumulate) +
+                     mixt__trainer_layer_slots_bytes(t)
+               : step;
 }
 
 static mixt_status measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)

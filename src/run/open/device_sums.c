@@ -20,12 +20,12 @@ mixt_status mixt__device_sums_asked(const mixt_config *c, bool *asked)
 
 static mixt_status check_device(const mixt__experiment *e)
 {
-    const mixt__backend *backend = e->context->backend;
-    return backend->host_memory
+    mixt__device *device = e->context->device;
+    return device->backend->host_memory
                ? mixt__fail(MIXT_ERROR_CONFIG,
                             "dist.transport=nccl sums in the memory of GPUs, but this run is on the %s: use "
                             "dist.transport=mpi, or device=cuda",
-                            backend->name)
+                            device->backend->name)
                : MIXT_OK;
 }
 
@@ -47,8 +47,9 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
     r->on_device = true;
     if (e->planned)
         return MIXT_OK;
-    const mixt__beside *beside = mixt__backend_beside(e->context->backend);
-    status = mixt__device_sums_load("nccl", id, rank, size, beside ? beside->stream : NULL, &e->device_sums);
+    const mixt__beside *beside = e->context->device->backend->beside;
+    status = mixt__device_sums_load("nccl", id, rank, size, beside ? beside->stream(e->context->device) : NULL,
+                                    &e->device_sums);
     if (e->group)
         status = mixt__group_agree(e->group, status);
     r->sums = e->device_sums;

@@ -499,11 +499,11 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     mixt_status status = open_parts(e, config);
     if (e->group) {
         MIXT_TRY(mixt__group_agree(e->group, status));
-        MIXT_TRY(mixt__group_same(e->group, "device", e->context->backend->name));
+        MIXT_TRY(mixt__group_same(e->group, "device", e->context->device->backend->name));
     }
     MIXT_TRY(status);
     MIXT_TRY(mixt__device_sums_join(e));
-    MIXT_TRY(mixt__in_turn(e->group, e->context->backend, compile_step, e));
+    MIXT_TRY(mixt__in_turn(e->group, e->context->device, compile_step, e));
     return check_faults(e);
 }
 

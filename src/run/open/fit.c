@@ -20,7 +20,7 @@ enum { MAY_RECOMPUTE, MAY_SPLIT, MAY_KEEP }; // positions of the words of train.
 
 static size_t budgeted(const mixt_run *run, const mixt_run_memory *m)
 {
-    return run->experiment.context->backend->host_memory ? m->total.host : m->total.device;
+    return run->experiment.context->device->backend->host_memory ? m->total.host : m->total.device;
 }
 
 /** Updates from one validation to the next. */
@@ -44,7 +44,7 @@ static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, si
             return MIXT_OK;
         if (last) {
             again = false;
-            mixt__backend_plan_roughly(false);
+            mixt__device_plan_roughly(mixt__trainer_device(t), false);
             mixt__trainer_free_eval(t);
         } else {
             mixt__trainer_set_eval_batch(t, mixt__trainer_settings_of(t)->eval_batch / 2);
@@ -56,10 +56,11 @@ mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_
 {
     const mixt__fit_count *c = user;
     const mixt_data *val = c->run->experiment.val;
-    bool before = mixt__backend_plan_roughly(true); // halves that do not fit need no timed algorithms
+    bool before =
+        mixt__device_plan_roughly(mixt__trainer_device(t), true); // halves that do not fit need no timed algorithms
     mixt__trainer_set_eval_batch(t, c->eval_asked);
-    mixt_status status = cut_validation(c, t, budget, !before && mixt__trainer_backend(t)->plan_roughly, bytes);
-    mixt__backend_plan_roughly(before);
+    mixt_status status = cut_validation(c, t, budget, !before && mixt__trainer_device(t)->backend->choices, bytes);
+    mixt__device_plan_roughly(mixt__trainer_device(t), before);
     MIXT_TRY(status);
     *seconds =
         !val ? 0 : mixt__trainer_evaluation_seconds(t, mixt_data_describe(val)->samples) / updates_between(c->run);
@@ -185,7 +186,7 @@ void mixt__fit_tell(mixt_run *run)
 
 static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit *fit)
 {
-    fit->device = !mixt__trainer_backend(t)->host_memory;
+    fit->device = !mixt__trainer_device(t)->backend->host_memory;
     fit->batch = mixt__trainer_settings_of(t)->batch;
     fit->accumulate = mixt__trainer_settings_of(t)->accumulate;
     fit->split = mixt__trainer_settings_of(t)->split;

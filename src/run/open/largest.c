@@ -129,17 +129,17 @@ static bool narrow(search *s)
  *  Their slope is taken over: what timing changes is the scratch of kernels, about the same for every batch. */
 static void begin(search *s)
 {
-    const mixt__backend *backend = s->run->experiment.context->backend;
+    mixt__device *device = s->run->experiment.context->device;
     search rough = *s;
-    if (!backend->plan_roughly) {
+    if (!device->backend->choices) {
         try_batch(s, s->unit);
         return;
     }
-    mixt__backend_plan_roughly(true);
+    mixt__device_plan_roughly(device, true);
     try_batch(&rough, s->unit);
     if (rough.fits.batch)
         narrow(&rough);
-    mixt__backend_plan_roughly(false);
+    mixt__device_plan_roughly(device, false);
     try_batch(s, rough.fits.batch ? rough.fits.batch : s->unit);
     probe *a = rough.newest, *b = rough.newest + 1, *here = s->newest + 1;
     if (a->batch && here->batch) {
@@ -150,12 +150,12 @@ static void begin(search *s)
 
 size_t mixt__fit_room(const mixt_run *run)
 {
-    const mixt__backend *backend = run->experiment.context->backend;
-    size_t free = backend->available();
+    mixt__device *device = run->experiment.context->device;
+    size_t free = mixt__device_available(device);
     if (!free)
         return 0;
-    free += backend->host_memory ? mixt__account_bytes(run->account) : backend->allocated();
-    size_t reserve = backend->host_memory ? HOST_RESERVE + free / 20 : DEVICE_RESERVE;
+    free += device->backend->host_memory ? mixt__account_bytes(run->account) : mixt__device_allocated(device);
+    size_t reserve = device->backend->host_memory ? HOST_RESERVE + free / 20 : DEVICE_RESERVE;
     return free > reserve ? free - reserve : 1;
 }
 
@@ -164,7 +164,7 @@ static void tell(const search *s, mixt_largest_batch *largest)
     char limit[MIXT_SIZE_TEXT];
     bool counted = s->above.bytes != SIZE_MAX && s->above.batch <= s->most;
     *largest = (mixt_largest_batch){.batch = s->ranks * s->fits.batch, .memory = s->fits.bytes, .limit = s->limit};
-    largest->device = !s->run->experiment.context->backend->host_memory;
+    largest->device = !s->run->experiment.context->device->backend->host_memory;
     largest->next = counted ? s->above.bytes : 0;
     if (counted)
         snprintf(largest->reason, sizeof largest->reason, "%lld would not fit into %s",
@@ -249,12 +249,13 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_run *run;
     MIXT_TRY(mixt__need(largest));
     MIXT_TRY(smallest(config, options, &copy));
-    mixt__backend_plan_roughly(true); // the smallest batch is only where the search begins
+    mixt__device_open_roughly(true); // the smallest batch is only where the search begins
     mixt_status status = mixt_run_open_config(copy, options, &run);
-    mixt__backend_plan_roughly(false);
+    mixt__device_open_roughly(false);
     mixt_config_free(copy);
     MIXT_TRY(status);
     mixt__account *before = mixt__account_use(run->account);
+    mixt__device_plan_roughly(run->experiment.context->device, false);
     status = find_in_phases(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
     mixt__account_use(before);
     mixt_run_close(run);

@@ -32,7 +32,7 @@ static mixt_bytes public_bytes(mixt__trainer_bytes bytes)
 /** Where the trainer's own memory lies. */
 static mixt_bytes on_device(const mixt__trainer *t, size_t bytes)
 {
-    return mixt__trainer_backend(t)->host_memory ? (mixt_bytes){.host = bytes} : (mixt_bytes){.device = bytes};
+    return mixt__trainer_device(t)->backend->host_memory ? (mixt_bytes){.host = bytes} : (mixt_bytes){.device = bytes};
 }
 
 static void data_parts(const mixt__experiment *e, mixt_run_memory *m)
@@ -215,10 +215,10 @@ void mixt__run_change_validation(mixt_run *run, int64_t most)
 
 void mixt__run_count_memory(mixt_run *run)
 {
-    const mixt__backend *backend = run->experiment.context->backend;
+    mixt__device *device = run->experiment.context->device;
     plan_all(run, &run->result.run_memory); // another policy may have come
     run->result.run_memory.allocated.host = mixt__account_bytes(run->account);
-    run->result.run_memory.allocated.device = backend->host_memory ? 0 : backend->allocated();
+    run->result.run_memory.allocated.device = device->backend->host_memory ? 0 : mixt__device_allocated(device);
 }
 
 mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory)

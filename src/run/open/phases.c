@@ -113,7 +113,7 @@ const mixt_policy *mixt__run_policy(const mixt_run *run)
 static size_t bytes_of(const mixt_run *run, int64_t index)
 {
     const mixt_bytes *total = &run->phase_memory[index].total;
-    return run->experiment.context->backend->host_memory ? total->host : total->device;
+    return run->experiment.context->device->backend->host_memory ? total->host : total->device;
 }
 
 static mixt_status count_phase(mixt_run *run, mixt_run_memory *memory)
@@ -156,9 +156,10 @@ int64_t mixt__run_largest_phase(const mixt_run *run)
 static mixt_status check_room(const mixt_run *run)
 {
     char need[MIXT_SIZE_TEXT], room[MIXT_SIZE_TEXT];
-    const mixt__backend *backend = run->experiment.context->backend;
-    size_t free = backend->available();
-    size_t limit = free + (backend->host_memory ? mixt__account_bytes(run->account) : backend->allocated());
+    mixt__device *device = run->experiment.context->device;
+    size_t free = mixt__device_available(device);
+    size_t limit =
+        free + (device->backend->host_memory ? mixt__account_bytes(run->account) : mixt__device_allocated(device));
     mixt_run_phase p;
     for (int64_t i = 0; free && run->phase_memory && mixt_run_get_phase(run, i, &p) == MIXT_OK; i++)
         if (p.first <= p.last && bytes_of(run, i) > limit)

@@ -236,7 +236,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     summary->val = e->val ? mixt_data_describe(e->val) : NULL;
     summary->model = mixt__config_string(run->config, MIXT_KEY_MODEL);
     summary->policy = run->precision ? run->precision : mixt__config_string(run->config, MIXT_KEY_PRECISION);
-    summary->device = e->context->backend->name;
+    summary->device = e->context->device->backend->name;
     summary->loss = mixt__trainer_model(t)->loss;
     summary->lengths = mixt_run_buckets(run);
     summary->teacher = mixt__config_string(run->config, MIXT_KEY_DISTILL_TEACHER);

@@ -11,8 +11,8 @@ mixt_status mixt__alike_hash(mixt__trainer *t)
     size_t bytes = (size_t)t->params->total * sizeof *weights;
     if (!r->check || t->attempts % r->check || t->params->shard.masters) // of which nobody else has the same
         return MIXT_OK;
-    if (!t->backend->host_memory) {
-        MIXT_TRY(t->backend->download(r->staged, weights, bytes));
+    if (!t->device->backend->host_memory) {
+        MIXT_TRY(mixt__device_download(t->device, r->staged, weights, bytes));
         weights = r->staged;
     }
     r->hash = (int64_t)mixt__checksum(weights, bytes);

@@ -15,7 +15,7 @@ enum { LINE = 64 }; // workspaces begin at multiples of it
 
 size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
 {
-    return (t->backend->update_workspace(segments, count) + LINE - 1) / LINE * LINE;
+    return (mixt__device_update_workspace(t->device, segments, count) + LINE - 1) / LINE * LINE;
 }
 
 /** Workspaces of a rank's groups, one behind the other. @param cuts room for its segments */
@@ -84,8 +84,8 @@ static mixt_status clear_unwritten(const mixt__trainer *t, int64_t group)
     const mixt__params *p = t->params;
     for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
         if (!t->ranks.window.written[s])
-            MIXT_TRY(t->backend->zero(mixt__params_gradients(p) + p->shard.window_at[s],
-                                      (size_t)p->segments[s].count * sizeof(float)));
+            MIXT_TRY(mixt__device_zero(t->device, mixt__params_gradients(p) + p->shard.window_at[s],
+                                       (size_t)p->segments[s].count * sizeof(float)));
     return MIXT_OK;
 }
 
@@ -111,8 +111,8 @@ static mixt_status bring(mixt__trainer *t, mixt__gather *a, int64_t stay)
     size_t at = a->stays[stay].at;
     MIXT_TRY(mixt__apart_allow(t, a->fetch_job[stay]));
     mixt__overlap_wait(t->ranks.overlap, a->fetch_job[stay]);
-    MIXT_TRY(t->backend->copy(a->window + at, a->host + at, mixt__gather_stay_bytes(a, stay)));
-    return t->backend->copy(&a->landed[stay], &t->control->scale, sizeof *a->landed); // which is never 0
+    MIXT_TRY(mixt__device_copy(t->device, a->window + at, a->host + at, mixt__gather_stay_bytes(a, stay)));
+    return mixt__device_copy(t->device, &a->landed[stay], &t->control->scale, sizeof *a->landed); // which is never 0
 }
 
 static mixt_status prepare_node(mixt__trainer *t, int64_t next)
@@ -139,7 +139,8 @@ static void node_passed(void *user, int64_t node)
 mixt_status mixt__apart_fetch_masters(mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return t->backend->download(t->ranks.masters, mixt__params_weights(p), p->roles[MIXT_PARAM_WEIGHT].bytes);
+    return mixt__device_download(t->device, t->ranks.masters, mixt__params_weights(p),
+                                 p->roles[MIXT_PARAM_WEIGHT].bytes);
 }
 
 /** Weights will be fetched. @param sums of gradients between; NULL: none */
@@ -191,7 +192,7 @@ mixt_status mixt__apart_put_sums(mixt__trainer *t)
         const mixt__param_slice *slice = &p->shard.slices[r->window.order[i]];
         float *to = mixt__sharded_mine(t, r->window.order[i]);
         if (slice->count)
-            MIXT_TRY(t->backend->copy(to, r->staged + slice->begin, (size_t)slice->count * sizeof *to));
+            MIXT_TRY(mixt__device_copy(t->device, to, r->staged + slice->begin, (size_t)slice->count * sizeof *to));
     }
     return MIXT_OK;
 }
@@ -204,9 +205,9 @@ mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own)
     u.stats = t->ranks.own_stats;
     u.workspace = t->ranks.measure_workspace;
     u.control_follows = false;
-    MIXT_TRY(t->backend->gradient_stats(&u));
-    MIXT_TRY(t->backend->copy(own->stats, u.stats, (size_t)own->segment_count * sizeof *u.stats));
-    return t->backend->synchronize();
+    MIXT_TRY(mixt__device_gradient_stats(t->device, &u));
+    MIXT_TRY(mixt__device_copy(t->device, own->stats, u.stats, (size_t)own->segment_count * sizeof *u.stats));
+    return mixt__device_synchronize(t->device);
 }
 
 /* By an update that leaves masters as they are: plain SGD with a rate of 0, of gradients that are finite. */
@@ -218,7 +219,7 @@ mixt_status mixt__apart_round_copies(const mixt__trainer *t)
     u.moments[0] = u.moments[1] = (mixt__update_role){0};
     u.statistics_count = 0;
     u.control = t->ranks.still;
-    return t->backend->optimizer_step(&u);
+    return mixt__device_optimizer_step(t->device, &u);
 }
 
 /** Masters of all ranks to all, over the host. */
@@ -229,15 +230,15 @@ static mixt_status exchange_masters(mixt__trainer *t)
     for (int64_t g = 0; g < r->owners.groups; g++) {
         const mixt__param_slice *slice = &p->shard.slices[g];
         if (slice->count)
-            MIXT_TRY(t->backend->copy(r->staged + slice->begin, mixt__params_weights(p) + slice->begin,
-                                      (size_t)slice->count * sizeof *r->staged));
+            MIXT_TRY(mixt__device_copy(t->device, r->staged + slice->begin, mixt__params_weights(p) + slice->begin,
+                                       (size_t)slice->count * sizeof *r->staged));
     }
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     for (int64_t g = 0; g < r->owners.groups; g++) {
         mixt__owners_cuts(&r->owners, p, g, r->cuts);
         MIXT_TRY(mixt__group_gather_parts(r->group, r->staged + r->owners.begins[g], r->cuts, sizeof *r->staged));
     }
-    return t->backend->copy(mixt__params_weights(p), r->staged, (size_t)p->total * sizeof *r->staged);
+    return mixt__device_copy(t->device, mixt__params_weights(p), r->staged, (size_t)p->total * sizeof *r->staged);
 }
 
 /* Masters of a skipped update, which changes none, travel too: the host does not know yet. */

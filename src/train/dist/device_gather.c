@@ -12,9 +12,9 @@ void mixt__device_gather_begin(mixt__trainer *t, int which)
 
 static mixt_status put(void *user, void *to, const float *from, int64_t count, mixt_dtype format)
 {
-    const mixt__backend *backend = ((mixt__trainer *)user)->backend;
-    return format == MIXT_DTYPE_FP32 ? backend->copy(to, from, (size_t)count * sizeof *from)
-                                     : backend->narrow(to, format, from, count);
+    mixt__device *device = ((mixt__trainer *)user)->device;
+    return format == MIXT_DTYPE_FP32 ? mixt__device_copy(device, to, from, (size_t)count * sizeof *from)
+                                     : mixt__device_narrow(device, to, format, from, count);
 }
 
 static mixt_status spread(void *user, void *data, const int64_t *cuts, size_t size)

@@ -12,13 +12,13 @@
 /** To the host; then something of the device's that is never 0. */
 static mixt_status fetch(mixt__trainer *t, int64_t index)
 {
-    const mixt__beside *beside = mixt__backend_beside(t->backend);
+    const mixt__beside *beside = t->device->backend->beside;
     const mixt__bucket *b = &t->ranks.buckets[index];
     size_t bytes = (size_t)b->count * sizeof(float);
     const float *made =
         mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
-    MIXT_TRY(beside->copy(t->ranks.staged + b->begin, made, bytes));
-    return beside->copy(&t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
+    MIXT_TRY(beside->copy(t->device, t->ranks.staged + b->begin, made, bytes));
+    return beside->copy(t->device, &t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
 }
 
 /** Each slice of a group to its owner. */
@@ -75,7 +75,7 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
 {
     const mixt__ranks *r = &t->ranks;
-    return r->sums ? r->sums->join(count - 1) : mixt__backend_beside(t->backend)->join();
+    return r->sums ? r->sums->join(count - 1) : t->device->backend->beside->join(t->device);
 }
 
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
@@ -84,10 +84,11 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
     if (r->local) // they are not summed
         return MIXT_OK;
     if (!r->buckets)
-        return t->backend->copy(r->staged, mixt__params_gradients(t->params), (size_t)t->params->total * sizeof(float));
+        return mixt__device_copy(t->device, r->staged, mixt__params_gradients(t->params),
+                                 (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
     MIXT_TRY(r->sum_status);
-    return r->sums ? r->sums->join(-1) : mixt__backend_beside(t->backend)->join();
+    return r->sums ? r->sums->join(-1) : t->device->backend->beside->join(t->device);
 }
 
 /* ---- waiting ---- */
@@ -99,7 +100,7 @@ mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *numb
     mixt_status status = MIXT_END;
     for (int64_t looks = 1; status == MIXT_END && !__atomic_load_n(number, __ATOMIC_ACQUIRE); looks++)
         if (looks % LOOKS == 0) {
-            status = mixt__backend_beside(t->backend)->query();
+            status = t->device->backend->beside->query(t->device);
             nanosleep(&nap, NULL);
         }
     return status == MIXT_END ? MIXT_OK : status;
@@ -115,7 +116,7 @@ static mixt_status hand_over(mixt__trainer *t)
     }
     r->begun = true;
     MIXT_TRY(mixt__apart_allow(t, r->reading ? r->reading->job_count : r->bucket_count));
-    return t->backend->synchronize();
+    return mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_wait(mixt__trainer *t)
@@ -123,7 +124,7 @@ mixt_status mixt__device_sums_wait(mixt__trainer *t)
     const mixt__ranks *r = &t->ranks;
     if (r->group && r->sums)
         MIXT_TRY(mixt__group_await(r->group, r->sums)); // and then there is nothing left to wait for
-    return r->overlap && !r->local ? hand_over(t) : t->backend->synchronize();
+    return r->overlap && !r->local ? hand_over(t) : mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_gather(mixt__trainer *t)

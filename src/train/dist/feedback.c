@@ -92,7 +92,7 @@ mixt_status mixt__feedback_open(mixt__snapshot *s)
     int64_t elements = mixt__feedback_elements(s->trainer, s->kind);
     if (!elements)
         return MIXT_OK;
-    s->feedback = s->trainer->backend->alloc_host((size_t)elements * sizeof *s->feedback);
+    s->feedback = mixt__device_alloc_host(s->trainer->device, (size_t)elements * sizeof *s->feedback);
     return s->feedback ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of what ranks have each");
 }
 
@@ -126,7 +126,8 @@ mixt_status mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
     if (!s->feedback || !lay_out(t, s->kind, &l))
         return MIXT_OK;
     for (int64_t i = 0; i < l.sections && s->kind != MIXT_SNAPSHOT_WHOLE; i++)
-        MIXT_TRY(t->backend->copy(s->feedback + i * l.c.total, own_of(t, i), (size_t)l.c.total * sizeof *s->feedback));
+        MIXT_TRY(mixt__device_copy(t->device, s->feedback + i * l.c.total, own_of(t, i),
+                                   (size_t)l.c.total * sizeof *s->feedback));
     if (l.factors)
         memcpy(s->feedback + rows_elements(&l), t->ranks.compressor.factors,
                (size_t)l.c.counts.right * sizeof *s->feedback);
@@ -164,8 +165,8 @@ mixt_status mixt__feedback_collect(mixt__trainer *t, const mixt__ranks_own *own,
         const float *from = own_of(t, s);
         if (own)
             from = s ? (float *)(void *)own->roles[MIXT_PARAM_WEIGHT + s] : own->feedback;
-        if (!own && s && !t->backend->host_memory) {
-            MIXT_TRY(t->backend->download(t->ranks.staged, from, bytes));
+        if (!own && s && !t->device->backend->host_memory) {
+            MIXT_TRY(mixt__device_download(t->device, t->ranks.staged, from, bytes));
             from = t->ranks.staged;
         }
         MIXT_TRY(mixt__group_collect_parts(g, from, to ? to + s * l.rows * l.c.total : NULL, g->cuts, sizeof *from));

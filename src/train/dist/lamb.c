@@ -18,15 +18,15 @@ static mixt_status update_moments(void *user, const mixt__update *own, int64_t g
     double *sums = r->lamb_sums + 2 * (r->rank_chunks[r->group->rank] + first);
     if (!chunks)
         return MIXT_OK;
-    MIXT_TRY(t->backend->lamb_moments(own));
-    return t->backend->copy(sums, own->workspace, (size_t)chunks * 2 * sizeof *sums);
+    MIXT_TRY(mixt__device_lamb_moments(t->device, own));
+    return mixt__device_copy(t->device, sums, own->workspace, (size_t)chunks * 2 * sizeof *sums);
 }
 
 static mixt_status update_weights(void *user, const mixt__update *own, int64_t group)
 {
     mixt__trainer *t = user;
     const mixt__ranks *r = &t->ranks;
-    return t->backend->lamb_weights(own, r->lamb_ratios + t->params->segment_count + r->own_first[group]);
+    return mixt__device_lamb_weights(t->device, own, r->lamb_ratios + t->params->segment_count + r->own_first[group]);
 }
 
 /** From the sums of all ranks: those of all segments, then those of the own parts. */
@@ -39,7 +39,7 @@ static void make_ratios(mixt__trainer *t)
     mixt__sharded_order(t, r->lamb_sums, 2 * sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
         int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
-        r->lamb_ratios[s] = t->backend->lamb_ratio(ordered, count);
+        r->lamb_ratios[s] = t->device->backend->lamb_ratio(ordered, count);
         ordered += 2 * count;
     }
     for (int64_t i = 0; i < r->own_first[r->owners.groups]; i++)
@@ -51,7 +51,7 @@ mixt_status mixt__lamb_update(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
     MIXT_TRY(mixt__sharded_each(t, update, update_moments, t));
-    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__device_synchronize(t->device));
     MIXT_TRY(mixt__group_gather_parts(r->group, r->lamb_sums, r->rank_chunks, 2 * sizeof *r->lamb_sums));
     make_ratios(t);
     return mixt__sharded_each(t, update, update_weights, t);

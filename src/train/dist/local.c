@@ -63,7 +63,7 @@ int64_t mixt__local_sent(const mixt__trainer *t, bool whole)
 /** The masters where the host can work on them. */
 static float *host_masters(const mixt__trainer *t)
 {
-    return t->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.staged;
+    return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.staged;
 }
 
 static size_t bytes_of(const mixt__trainer *t)
@@ -73,16 +73,16 @@ static size_t bytes_of(const mixt__trainer *t)
 
 static mixt_status fetch(const mixt__trainer *t)
 {
-    return t->backend->host_memory
+    return t->device->backend->host_memory
                ? MIXT_OK
-               : t->backend->download(t->ranks.staged, mixt__params_weights(t->params), bytes_of(t));
+               : mixt__device_download(t->device, t->ranks.staged, mixt__params_weights(t->params), bytes_of(t));
 }
 
 /** Back to the device, and rounded to the working copies. */
 static mixt_status store(const mixt__trainer *t)
 {
-    if (!t->backend->host_memory)
-        MIXT_TRY(t->backend->upload(mixt__params_weights(t->params), t->ranks.staged, bytes_of(t)));
+    if (!t->device->backend->host_memory)
+        MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.staged, bytes_of(t)));
     return mixt__apart_round_copies(t);
 }
 
@@ -131,8 +131,9 @@ mixt_status mixt__local_begin(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     bool local = r->feedback && t->attempts > r->compress_after;
-    if (local != r->local && !t->backend->host_memory) { // passes were recorded with sums of gradients, or without
-        MIXT_TRY(t->backend->synchronize());
+    if (local != r->local &&
+        !t->device->backend->host_memory) { // passes were recorded with sums of gradients, or without
+        MIXT_TRY(mixt__device_synchronize(t->device));
         mixt__feed_forget(&t->feed);
     }
     r->local = local;
@@ -180,9 +181,9 @@ mixt_status mixt__local_control(mixt__trainer *t, mixt__update *update)
     mixt__control before, after;
     found *all = (found *)(void *)g->words;
     double squares = 0;
-    MIXT_TRY(t->backend->download(&before, t->control, sizeof before));
-    MIXT_TRY(t->backend->step_control(update));
-    MIXT_TRY(t->backend->download(&after, t->control, sizeof after));
+    MIXT_TRY(mixt__device_download(t->device, &before, t->control, sizeof before));
+    MIXT_TRY(mixt__device_step_control(t->device, update));
+    MIXT_TRY(mixt__device_download(t->device, &after, t->control, sizeof after));
     found mine = {after.found_inf, after.bad_segment, after.grad_norm};
     MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 1));
     r->overflowed = false;
@@ -194,11 +195,11 @@ mixt_status mixt__local_control(mixt__trainer *t, mixt__update *update)
     }
     if (r->overflowed && !after.found_inf) {
         update->skip = true;
-        MIXT_TRY(t->backend->upload(t->control, &before, sizeof before));
-        MIXT_TRY(t->backend->step_control(update));
-        MIXT_TRY(t->backend->download(&after, t->control, sizeof after));
+        MIXT_TRY(mixt__device_upload(t->device, t->control, &before, sizeof before));
+        MIXT_TRY(mixt__device_step_control(t->device, update));
+        MIXT_TRY(mixt__device_download(t->device, &after, t->control, sizeof after));
     }
     after.bad_segment = segment;
     after.grad_norm = (float)sqrt(squares / g->size);
-    return t->backend->upload(t->control, &after, sizeof after);
+    return mixt__device_upload(t->device, t->control, &after, sizeof after);
 }

@@ -50,7 +50,7 @@ static mixt_status copy_moved(mixt__trainer *t, float *list, bool back)
     for (int64_t i = 0; i < r->moved_count; list += r->moved[i++].count) {
         float *state = mixt__params_state(t->params) + r->moved[i].offset;
         size_t bytes = (size_t)r->moved[i].count * sizeof *list;
-        MIXT_TRY(t->backend->copy(back ? state : list, back ? list : state, bytes));
+        MIXT_TRY(mixt__device_copy(t->device, back ? state : list, back ? list : state, bytes));
     }
     return MIXT_OK;
 }
@@ -62,8 +62,8 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
     if (index == mixt__ranks_first(t))
         MIXT_TRY(copy_moved(t, r->start, false));
     for (int64_t i = 0; i < r->moved_count; i++)
-        MIXT_TRY(t->backend->zero(mixt__params_state(t->params) + r->moved[i].offset,
-                                  (size_t)r->moved[i].count * sizeof(float)));
+        MIXT_TRY(mixt__device_zero(t->device, mixt__params_state(t->params) + r->moved[i].offset,
+                                   (size_t)r->moved[i].count * sizeof(float)));
     return MIXT_OK;
 }
 
@@ -85,7 +85,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
         MIXT_TRY(clear_statistics(t, index));
     bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t), shared = mixt__sharded_gradients(t);
     int which = t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN;
-    if (!t->backend->host_memory)
+    if (!t->device->backend->host_memory)
         return begin_pass_apart(t, last, which, run);
     r->begun = r->overlap && last && !r->local;
     if (!r->begun)
@@ -222,31 +222,31 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     if (t->settings.ranks == 1)
         return status;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
-    if (t->ranks.group && !t->backend->host_memory && mixt__sharded_gradients(t)) {
+    if (t->ranks.group && !t->device->backend->host_memory && mixt__sharded_gradients(t)) {
         if (!t->ranks.sums) // else they are there
             MIXT_TRY(mixt__apart_put_sums(t));
         return move_statistics(t);
     }
     const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sum;
     if (sum != mixt__params_gradients(t->params) && !t->ranks.local)
-        MIXT_TRY(t->backend->copy(mixt__params_gradients(t->params), sum, gradient_bytes(t)));
+        MIXT_TRY(mixt__device_copy(t->device, mixt__params_gradients(t->params), sum, gradient_bytes(t)));
     return move_statistics(t);
 }
 
 mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
 {
     return t->ranks.group && mixt__sharded_gradients(t) ? mixt__sharded_measure(t, update)
-                                                        : t->backend->gradient_stats(update);
+                                                        : mixt__device_gradient_stats(t->device, update);
 }
 
 mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update)
 {
-    return t->ranks.local ? mixt__local_control(t, update) : t->backend->step_control(update);
+    return t->ranks.local ? mixt__local_control(t, update) : mixt__device_step_control(t->device, update);
 }
 
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
-    MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : t->backend->optimizer_step(update));
+    MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : mixt__device_optimizer_step(t->device, update));
     if (t->ranks.local)
         MIXT_TRY(mixt__local_finish(t));
     return t->ranks.group ? mixt__alike_hash(t) : MIXT_OK;

@@ -9,7 +9,7 @@
  * of gradients.
  *
  * On a device with memory of its own the parts' gradients are copied to the host, added there by the same code in the
- * same order, and copied back: backend->copy both ways, which on a host is nothing special.
+ * same order, and copied back: device->backend->copy both ways, which on a host is nothing special.
  *
  * Running statistics of batch norm: what each pass adds, m·b, is rounded to FP32, and all are put to the statistics in
  * the order of passes: s = (1 - m)·s + m·b.

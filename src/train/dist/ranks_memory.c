@@ -13,7 +13,7 @@
 
 float *mixt__ranks_gradients(const mixt__trainer *t)
 {
-    return t->backend->host_memory || t->ranks.sums ? mixt__params_gradients(t->params) : t->ranks.staged;
+    return t->device->backend->host_memory || t->ranks.sums ? mixt__params_gradients(t->params) : t->ranks.staged;
 }
 
 static size_t gradient_bytes(const mixt__trainer *t)
@@ -153,8 +153,8 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
-    sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
-    sizes[BLOCK_ARRIVED] = t->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->arrived;
+    sizes[BLOCK_STAGED] = t->device->backend->host_memory ? 0 : gradient_bytes(t);
+    sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->arrived;
     bool alone = !r->group && !r->planned;
     if (mixt__local_plan(t, &compressor)) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
@@ -173,7 +173,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * mixt__ranks_record_bytes(t, total);
     if (r->owners.ranks)
         shared_sizes(t, sizes);
-    if (r->owners.ranks && !t->backend->host_memory)
+    if (r->owners.ranks && !t->device->backend->host_memory)
         apart_sizes(t, sizes);
 }
 
@@ -224,12 +224,12 @@ static size_t sum_blocks(const mixt__trainer *t, int first, int end)
 
 size_t mixt__ranks_bytes(const mixt__trainer *t)
 {
-    return sum_blocks(t, t->backend->host_memory ? 0 : BLOCKS_HOST, BLOCKS);
+    return sum_blocks(t, t->device->backend->host_memory ? 0 : BLOCKS_HOST, BLOCKS);
 }
 
 size_t mixt__ranks_host_bytes(const mixt__trainer *t)
 {
-    return t->backend->host_memory ? 0 : sum_blocks(t, 0, BLOCKS_HOST);
+    return t->device->backend->host_memory ? 0 : sum_blocks(t, 0, BLOCKS_HOST);
 }
 
 static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
@@ -321,8 +321,8 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     for (int i = 0; i < BLOCKS; i++) {
         if (!sizes[i] || *blocks[i])
             continue;
-        bool host = i < BLOCKS_HOST && !t->backend->host_memory;
-        *blocks[i] = host ? t->backend->alloc_host(sizes[i]) : t->backend->alloc(sizes[i]);
+        bool host = i < BLOCKS_HOST && !t->device->backend->host_memory;
+        *blocks[i] = host ? mixt__device_alloc_host(t->device, sizes[i]) : mixt__device_alloc(t->device, sizes[i]);
         if (!*blocks[i])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for an update of %lld ranks (%.1f MiB)",
                               (long long)t->settings.ranks,
@@ -333,7 +333,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (r->gathered)
         memset(r->gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
     if (r->still)
-        MIXT_TRY(t->backend->zero(r->still, sizeof *r->still));
+        MIXT_TRY(mixt__device_zero(t->device, r->still, sizeof *r->still));
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
     if (r->compressor.pieces)
@@ -362,10 +362,10 @@ static void release(mixt__trainer *t, bool state)
     for (int i = 0; i < BLOCKS; i++) {
         if (is_state(i) && !state)
             continue;
-        if (i < BLOCKS_HOST && !t->backend->host_memory)
-            t->backend->free_host(*blocks[i]);
+        if (i < BLOCKS_HOST && !t->device->backend->host_memory)
+            mixt__device_free_host(t->device, *blocks[i]);
         else
-            t->backend->free(*blocks[i]);
+            mixt__device_free(t->device, *blocks[i]);
         *blocks[i] = NULL;
     }
     t->ranks.moved_count = t->ranks.moved_total = 0;

@@ -80,9 +80,9 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
     bool cut = r->zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
-    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->backend->update_chunk : 0;
+    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->device->backend->update_chunk : 0;
     MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
-    if (!t->backend->host_memory)
+    if (!t->device->backend->host_memory)
         MIXT_TRY(mixt__apart_plan(t));
     if (r->zero >= 2)
         MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
@@ -107,7 +107,7 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
 
 size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which)
 {
-    bool none = t->backend->host_memory || t->ranks.on_device;
+    bool none = t->device->backend->host_memory || t->ranks.on_device;
     return none ? 0 : mixt__gather_host_bytes(&t->ranks.gathers[which]);
 }
 
@@ -201,7 +201,7 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     const mixt__param_slice *slice = &p->shard.slices[b->group];
-    bool host = t->backend->host_memory;
+    bool host = t->device->backend->host_memory;
     float *made = host ? mixt__sharded_made(t, b) : r->staged + b->begin;
     float *mine = host ? mixt__sharded_mine(t, b->group) : r->staged + slice->begin;
     mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
@@ -277,7 +277,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
         return mixt__fail(MIXT_ERROR_STATE,
                           "weights that ranks share out cannot be read before training has its memory");
     r->taken = r->window.count; // it makes no gradients
-    if (!t->backend->host_memory)
+    if (!t->device->backend->host_memory)
         return mixt__apart_begin_reading(t, which, run);
     r->reading = &r->gathers[which];
     r->reading->own = mixt__params_weights(t->params);
@@ -296,7 +296,7 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
         return status;
     bool alone = r->reading == &r->gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
     r->reading = NULL;
-    if (status == MIXT_OK && !t->backend->host_memory)
+    if (status == MIXT_OK && !t->device->backend->host_memory)
         status = r->sum_status;
     if (r->sums)
         return status == MIXT_OK && alone ? mixt__group_await(r->group, r->sums) : status;
@@ -365,7 +365,8 @@ static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
     own.stats = mine;
     if (!own.segment_count)
         return MIXT_OK;
-    return t->backend->host_memory ? t->backend->gradient_stats(&own) : mixt__apart_measure(t, &own);
+    return t->device->backend->host_memory ? mixt__device_gradient_stats(t->device, &own)
+                                           : mixt__apart_measure(t, &own);
 }
 
 void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void *ordered)
@@ -393,16 +394,16 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
     MIXT_TRY(measure_own(t, update));
     MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
     mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
-    mixt__segment_stats *stats = t->backend->host_memory ? update->stats : r->segment_stats;
+    mixt__segment_stats *stats = t->device->backend->host_memory ? update->stats : r->segment_stats;
     mixt__sharded_order(t, r->chunk_stats, sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
         int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
-        t->backend->join_stats(ordered, count, &stats[s]);
+        t->device->backend->join_stats(ordered, count, &stats[s]);
         ordered += count;
     }
     if (stats == update->stats)
         return MIXT_OK;
-    return t->backend->copy(update->stats, stats, (size_t)p->segment_count * sizeof *stats);
+    return mixt__device_copy(t->device, update->stats, stats, (size_t)p->segment_count * sizeof *stats);
 }
 
 /** Rounds all masters to their working copies: those of other ranks have come without. */
@@ -451,7 +452,7 @@ mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mix
 static mixt_status step_group(void *user, const mixt__update *own, int64_t group)
 {
     (void)group;
-    return ((mixt__trainer *)user)->backend->optimizer_step(own);
+    return mixt__device_optimizer_step(((mixt__trainer *)user)->device, own);
 }
 
 mixt_status mixt__sharded_update(mixt__trainer *t, const mixt__update *update)
@@ -463,7 +464,7 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    if (!t->backend->host_memory)
+    if (!t->device->backend->host_memory)
         return mixt__apart_apply(t, update);
     MIXT_TRY(mixt__sharded_update(t, update));
     if (t->control->found_inf || p->shard.masters) // on all ranks
@@ -496,9 +497,9 @@ static mixt_status collect_now(mixt__trainer *t, int id, char *all)
 {
     const mixt__param_role *role = &t->params->roles[id];
     float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.masters : t->ranks.staged;
-    if (t->backend->host_memory)
+    if (t->device->backend->host_memory)
         return collect(t, role, role->data, all);
-    MIXT_TRY(t->backend->download(room, role->data, role->bytes));
+    MIXT_TRY(mixt__device_download(t->device, room, role->data, role->bytes));
     return collect(t, role, (const char *)room, all);
 }
 

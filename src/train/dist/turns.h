@@ -11,7 +11,6 @@
 
 /** Does `work` on all ranks; on a device that times nothing, or without a group, at once. Where it fails on rank 0 it
  *  fails on all. @param group NULL: none */
-mixt_status mixt__in_turn(mixt__group *group, const mixt__backend *backend, mixt_status (*work)(void *user),
-                          void *user);
+mixt_status mixt__in_turn(mixt__group *group, mixt__device *device, mixt_status (*work)(void *user), void *user);
 
 #endif

@@ -268,8 +268,9 @@ bool mixt__cuda_choice_put(const char *key, void *choice, size_t bytes)
     return first;
 }
 
-size_t mixt__cuda_choices_print(char *text, size_t room)
+size_t mixt__cuda_choices_print(mixt__device *device, char *text, size_t room)
 {
+    (void)device;
     char name[NAME_LIMIT], *all = NULL;
     size_t bytes = 0;
     FILE *stream = open_memstream(&all, &bytes);
@@ -290,8 +291,9 @@ size_t mixt__cuda_choices_print(char *text, size_t room)
     return bytes;
 }
 
-void mixt__cuda_choices_adopt(const char *text, size_t bytes)
+void mixt__cuda_choices_adopt(mixt__device *device, const char *text, size_t bytes)
 {
+    (void)device;
     char name[NAME_LIMIT], line[LINE_LIMIT];
     const char *end = text + bytes;
     entry e;

@@ -17,11 +17,11 @@ extern "C" {
 #include "ops/attrs.h"
 
 typedef struct mixt__cuda_device {
+    mixt__device base;
     cudaStream_t stream; // everything a step computes
     int sm;              // compute capability: 90 for Hopper
     int multiprocessors;
     int shared_limit; // bytes of shared memory that one block may ask for
-    bool rough;       // algorithms are not timed now: see mixt__backend
     char name[128];
 } mixt__cuda_device;
 
@@ -77,8 +77,8 @@ bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes);
  *  now, so that all runs on this machine are made of the same. */
 bool mixt__cuda_choice_put(const char *key, void *choice, size_t bytes);
 /** All choices as text, and back: see mixt__backend. */
-size_t mixt__cuda_choices_print(char *text, size_t room);
-void mixt__cuda_choices_adopt(const char *text, size_t bytes);
+size_t mixt__cuda_choices_print(mixt__device *device, char *text, size_t room);
+void mixt__cuda_choices_adopt(mixt__device *device, const char *text, size_t bytes);
 
 static inline int64_t mixt__ceil_div(int64_t a, int64_t b)
 {

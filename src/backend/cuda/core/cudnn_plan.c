@@ -408,7 +408,7 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
 {
     *plan = NULL;
     MIXT_TRY(g->status);
-    mixt__cudnn_plan made = {.rough = mixt__cuda.rough, .batch = g->batch}, *p = plans;
+    mixt__cudnn_plan made = {.rough = mixt__cuda.base.rough, .batch = g->batch}, *p = plans;
     made.kind = g->kind + wish->strict_fp32 + 2u * wish->any_order;
     snprintf(made.key, sizeof made.key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
              wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");

@@ -268,7 +268,7 @@ mixt_status mixt__cuda_lt_choose(const mixt__call *call, mixt__cuda_lt *lt)
     describe(call, key, sizeof key);
     if (recall(key, lt))
         return MIXT_OK;
-    bool first = work < SMALLEST_TIMED || mixt__cuda.rough;
+    bool first = work < SMALLEST_TIMED || mixt__cuda.base.rough;
     int count = mixt__cuda_lt_algorithms(lt, results, first ? 1 : HEURISTIC), best = 0;
     if (!count)
         return mixt__fail(MIXT_ERROR_DEVICE, "cuBLASLt has no algorithm for a matrix product (%s)", key);

@@ -214,8 +214,9 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
         control_by_block<CHUNK_THREADS>(update, table, &coming);
 }
 
-extern "C" mixt_status mixt__cuda_gradient_stats(const mixt__update *update)
+extern "C" mixt_status mixt__cuda_gradient_stats(mixt__device *device, const mixt__update *update)
 {
+    (void)device;
     mixt__cuda_table table;
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     if (!table.chunk_count)
@@ -227,8 +228,9 @@ extern "C" mixt_status mixt__cuda_gradient_stats(const mixt__update *update)
         "gradient statistics");
 }
 
-extern "C" mixt_status mixt__cuda_step_control(const mixt__update *update)
+extern "C" mixt_status mixt__cuda_step_control(mixt__device *device, const mixt__update *update)
 {
+    (void)device;
     mixt__cuda_table table;
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     if (update->control_follows && table.chunk_count)

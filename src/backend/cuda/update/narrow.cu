@@ -34,8 +34,10 @@ static __global__ void __launch_bounds__(THREADS) narrow_f32(T *dst, const float
         dst[at] = from_float<T>(src[at]);
 }
 
-extern "C" mixt_status mixt__cuda_narrow(void *dst, mixt_dtype format, const float *src, int64_t count)
+extern "C" mixt_status mixt__cuda_narrow(mixt__device *device, void *dst, mixt_dtype format, const float *src,
+                                         int64_t count)
 {
+    (void)device;
     unsigned grid = (unsigned)mixt__ceil_div(count, THREADS * VECTOR);
     if (!count)
         return MIXT_OK;

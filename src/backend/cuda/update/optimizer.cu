@@ -373,8 +373,9 @@ static mixt_status make_weights(const mixt__update *update, const mixt__cuda_tab
     return settle(update);
 }
 
-extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
+extern "C" mixt_status mixt__cuda_optimizer_step(mixt__device *device, const mixt__update *update)
 {
+    (void)device;
     mixt__cuda_table table;
     MIXT_TRY(check(update));
     MIXT_TRY(mixt__cuda_table_get(update, &table));
@@ -387,16 +388,18 @@ extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
 
 /* ---- LAMB in two halves ---- */
 
-extern "C" mixt_status mixt__cuda_lamb_moments(const mixt__update *update)
+extern "C" mixt_status mixt__cuda_lamb_moments(mixt__device *device, const mixt__update *update)
 {
+    (void)device;
     mixt__cuda_table table;
     MIXT_TRY(check(update));
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     return table.chunk_count ? make_moments(update, table, NULL) : MIXT_OK;
 }
 
-extern "C" mixt_status mixt__cuda_lamb_weights(const mixt__update *update, const float *ratios)
+extern "C" mixt_status mixt__cuda_lamb_weights(mixt__device *device, const mixt__update *update, const float *ratios)
 {
+    (void)device;
     mixt__cuda_table table;
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     if (!table.chunk_count)

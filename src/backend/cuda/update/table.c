@@ -72,8 +72,9 @@ static layout layout_of(const mixt__segment *segments, int64_t segment_count)
     return l;
 }
 
-size_t mixt__cuda_update_workspace(const mixt__segment *segments, int64_t segment_count)
+size_t mixt__cuda_update_workspace(mixt__device *device, const mixt__segment *segments, int64_t segment_count)
 {
+    (void)device;
     return mixt__update_workspace(segments, segment_count) + (layout_of(segments, segment_count).bytes + 63) / 64 * 64;
 }
 
