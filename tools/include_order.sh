@@ -1,44 +1,13 @@
 #!/bin/sh
-# Folders are layers: fails on an #include against the order below. Usage: tools/include_order.sh [ROOT]
-# (ops.h and ops.def are the list of op records, attrs.h their attributes: what a backend's candidate table needs.)
+# Folders are layers: fails on an #include against tools/layers.txt. Usage: tools/include_order.sh [ROOT]
 # A header called *_inside.h is for its own folder, whoever may include that: so nobody above src/train sees what a
 # trainer is made of.
-# A folder and the folders in it are one layer.
-# A line names a folder and what it may include beside itself and the public headers: folders, or patterns of files.
 set -eu
 root=${1:-$(dirname "$0")/..}
+table=$(cd "$(dirname "$0")" && pwd)/layers.txt
 cd "$root"
 
-layers='
-base
-num       base
-graph     base num
-ops       base num graph
-model     base num graph ops
-policy    base num store
-passes    base num graph ops policy
-backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
-runtime   base num graph ops policy passes backend
-train     base num graph ops model policy passes backend runtime data store dist
-watch     base num
-stats     base
-draw      base store
-steer     base num graph ops model passes backend runtime data store dist train config policy api watch
-infer     base num graph ops policy passes backend runtime model
-api       base num graph ops model passes backend runtime data store train infer config policy models
-tasks     base num graph ops model backend runtime data store train infer config policy models api
-inspect   base num graph ops model passes backend runtime data store train infer config policy models api
-store     base num
-dist      base num
-data      base num store
-config    base
-models    base num graph ops model
-run       base num graph ops model passes backend runtime data store dist train infer config policy models api watch steer
-verify    base num graph ops model passes backend runtime data store train infer config policy models api run
-page      base num config store run
-choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect draw run verify
-prove     base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify page
-'
+layers=$(grep -v '^#' "$table")
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |
     xargs -r awk -v layers="$layers" '
@@ -75,7 +44,7 @@ find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o
         }
         if (part[1] != "src" || !quoted || public) next
         layer = part[2]
-        if (!(layer in known)) { complain("folder src/" layer " is not in the table of tools/include_order.sh"); next }
+        if (!(layer in known)) { complain("folder src/" layer " is not in tools/layers.txt"); next }
         if (path ~ /_inside\.h$/ && index(path, layer "/") != 1) {
             complain("\"" path "\" is for the files of its own folder")
             next

@@ -1,7 +1,7 @@
 /* The public trainer: precision by name or file, failures noted in the context, weights to and from files. */
 #include "api/api.h"
 
-#include "mixt/advise.h"
+#include "machine/machine.h"
 #include "num/num.h"
 #include "store/safetensors.h"
 
@@ -38,7 +38,7 @@ static mixt_status choose_policy(const mixt_context *context, const char *precis
     char why[MIXT_PICK_TEXT];
     bool automatic = precision && !strcmp(precision, "auto");
     if (automatic)
-        MIXT_TRY(mixt_precision_pick(context->device->backend->name, &format, why));
+        MIXT_TRY(mixt__precision_pick(context->device, &format, why));
     return mixt__policy_choose(automatic ? mixt_dtype_name(format) : precision, given, policy);
 }
 

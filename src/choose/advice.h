@@ -4,7 +4,7 @@
 #define MIXT_CHOOSE_ADVICE_H
 
 #include "choose/cost.h"
-#include "choose/machine.h"
+#include "machine/machine.h"
 #include "mixt/run.h"
 
 enum {

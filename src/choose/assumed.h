@@ -2,7 +2,7 @@
 #ifndef MIXT_CHOOSE_ASSUMED_H
 #define MIXT_CHOOSE_ASSUMED_H
 
-#include "choose/machine.h"
+#include "machine/machine.h"
 
 /** From now on contexts that this thread opens are of this machine, until mixt__assume_end. Memory that they plan is
  *  what the real one would take, but for the scratch of vendor libraries on a GPU and of other instruction sets on a

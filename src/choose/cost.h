@@ -3,7 +3,7 @@
 #ifndef MIXT_CHOOSE_COST_H
 #define MIXT_CHOOSE_COST_H
 
-#include "choose/machine.h"
+#include "machine/machine.h"
 #include "train/trainer.h"
 
 /** What binds an op. */

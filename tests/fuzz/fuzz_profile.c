@@ -1,7 +1,7 @@
 /* Profiles of machines: one that is taken has every figure, in range, and a source for it. */
 #include "fuzz.h"
 
-#include "choose/machine.h"
+#include "machine/machine.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* A machine as a profile describes it, opened; and the one at hand in the same words. */
-#ifndef MIXT_CHOOSE_MACHINE_H
-#define MIXT_CHOOSE_MACHINE_H
+#ifndef MIXT_MACHINE_MACHINE_H
+#define MIXT_MACHINE_MACHINE_H
 
 #include "base/handles.h"
 #include "backend/backend.h"
@@ -24,6 +24,9 @@ mixt_status mixt__machine_parse(const char *text, size_t size, const char *name,
 /** The machine at hand in the words of a profile: a GPU by what it says of itself, a CPU by the built-in profile of its
  *  instruction set, scaled to the cores in use. What kernels reach is the built-in profile's. */
 mixt_status mixt__machine_here(mixt__device *device, mixt_machine **machine);
+
+/** What mixt_precision_pick answers, for a device that is open. */
+mixt_status mixt__precision_pick(mixt__device *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
 
 /** Whether the machine multiplies in this format. */
 bool mixt__machine_has(const mixt_machine *machine, mixt_dtype format);

@@ -1,7 +1,7 @@
 /* Reads /proc and /sys, and asks the GPU's backend, if it loads; what cannot be read is left out, never guessed. */
 #include "mixt/machine.h"
 
-#include "api/api.h"
+#include "backend/backend.h"
 #include "base/cores.h"
 #include "base/files.h"
 #include "base/isa.h"
@@ -117,10 +117,4 @@ mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info)
     if (index < 0 || index >= count)
         return mixt__fail(MIXT_ERROR_DEVICE, "GPU %d: the driver shows %d, from 0 on", index, count);
     return cuda->describe_at(index, info);
-}
-
-const char *mixt_device_auto(void)
-{
-    mixt__device *automatic;
-    return mixt__device_open("auto", &automatic) == MIXT_OK ? automatic->backend->name : "cpu";
 }

@@ -1,5 +1,5 @@
 /* The machine at hand in the words of a profile, so that modelled times here and there come from one formula. */
-#include "choose/machine.h"
+#include "machine/machine.h"
 
 #include "base/isa.h"
 

@@ -1,6 +1,6 @@
 /* Profiles of machines: YAML files, those of profiles/ built in. A profile is read strictly: every key is known, every
  * figure is there, in range, and has its source. */
-#include "choose/machine.h"
+#include "machine/machine.h"
 
 #include "base/env.h"
 #include "base/files.h"

@@ -3,10 +3,7 @@
  * From what the machine says of itself and its profile alone: nothing is timed, so that the answer is the same on every
  * call. `mixt advise` measures, and weighs the model too.
  */
-#include "mixt/advise.h"
-
-#include "api/api.h"
-#include "choose/machine.h"
+#include "machine/machine.h"
 
 #include <stdio.h>
 
@@ -49,17 +46,11 @@ static mixt_status pick(const mixt_machine *machine, mixt_dtype *format, char wh
     return MIXT_OK;
 }
 
-mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT])
+mixt_status mixt__precision_pick(mixt__device *device, mixt_dtype *format, char why[MIXT_PICK_TEXT])
 {
-    mixt__device *opened;
     mixt_machine *machine;
-    MIXT_TRY(mixt__need(format));
-    MIXT_TRY(mixt__need(why));
-    MIXT_TRY(mixt__device_open(device ? device : "auto", &opened));
-    mixt_status status = mixt__machine_here(opened, &machine);
-    mixt__device_close(opened);
-    MIXT_TRY(status);
-    status = pick(machine, format, why);
+    MIXT_TRY(mixt__machine_here(device, &machine));
+    mixt_status status = pick(machine, format, why);
     mixt_machine_free(machine);
     return status;
 }
