@@ -113,7 +113,7 @@ static void measure_tokens(void)
     char path[] = "/tmp/mixt-bench-XXXXXX.bin";
     mixt_data *data = NULL;
     int made = mkstemps(path, 4);
-    mixt_data_options options = MIXT_DATA_OPTIONS(.split = "all", .seq = SEQ, .classes = VOCABULARY);
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options, .split = "all", .seq = SEQ, .classes = VOCABULARY);
     char spec[sizeof path + 8];
     snprintf(spec, sizeof spec, "tokens:%s", path);
     if (made < 0 || close(made) || !write_tokens(path) || mixt_data_open_with(spec, &options, &data) != MIXT_OK) {

@@ -232,7 +232,7 @@ static mixt_status go(const cli_args *args, const mixt_config *config, mixt_adop
 
 static int run(const cli_args *args)
 {
-    mixt_adopt_options options = {0};
+    mixt_adopt_options options = MIXT_OPTIONS(mixt_adopt_options);
     mixt_config *config = NULL;
     mixt_adoption *a = NULL;
     char name[100] = "";

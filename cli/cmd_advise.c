@@ -22,7 +22,6 @@ static int read_lose(const cli_args *args, double *lose)
 {
     const char *text = cli_text(args, "lose");
     char *end;
-    *lose = 0;
     if (!cli_given(args, "lose"))
         return CLI_OK;
     double value = strtod(text, &end);
@@ -30,13 +29,12 @@ static int read_lose(const cli_args *args, double *lose)
     value = percent ? value / 100 : value;
     if (end == text || (*end && !percent) || !(value >= 0 && value <= 1))
         return cli_usage(args->command, "--lose '%s': expected a share of the loss, as in 0.5%% or 0.005", text);
-    *lose = value > 0 ? value : MIXT_LOSE_NOTHING;
+    *lose = value;
     return CLI_OK;
 }
 
 static int read_price(const cli_args *args, double *price)
 {
-    *price = 0;
     if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), price))
         return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
                          cli_text(args, "cost"));
@@ -288,9 +286,9 @@ static int advise(const cli_args *args, const mixt_config *config, mixt_advise_o
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    mixt_advise_options options = {.progress = cli_tokenize_progress};
+    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options, .progress = cli_tokenize_progress);
     options.machine = cli_given(args, "machine") ? cli_text(args, "machine") : NULL;
-    options.trial = cli_number(args, "trial") > 0 ? cli_number(args, "trial") : -1;
+    options.trial = fmax(cli_number(args, "trial"), 0);
     int status = read_lose(args, &options.lose);
     if (status == CLI_OK)
         status = read_price(args, &options.price);

@@ -103,7 +103,8 @@ static int run(const cli_args *args)
     const char *model = cli_word(args, 0), *precision = cli_text(args, "precision");
     if (cli_int(args, "seq") && !has_sequences(model))
         return cli_usage(args->command, "--seq %s: %s has no sequence: leave it out", cli_text(args, "seq"), model);
-    mixt_bench_options options = {.precision = precision, .device = cli_text(args, "device")};
+    mixt_bench_options options =
+        MIXT_OPTIONS(mixt_bench_options, .precision = precision, .device = cli_text(args, "device"));
     options.threads = (int)cli_int(args, "threads");
     options.batch = cli_int(args, "batch");
     options.seq = cli_int(args, "seq");

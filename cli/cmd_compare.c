@@ -319,7 +319,7 @@ static int compare_runs(const cli_args *args, const mixt_compare_options *o)
 
 static int run(const cli_args *args)
 {
-    mixt_compare_options options = {0};
+    mixt_compare_options options = MIXT_OPTIONS(mixt_compare_options);
     bool folders[] = {cli_is_folder(cli_word(args, 0)), cli_is_folder(cli_word(args, 1))};
     int status = read_options(args, &options);
     if (status != CLI_OK)

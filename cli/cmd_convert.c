@@ -27,12 +27,9 @@ static int run(const cli_args *args)
         return cli_usage(args->command,
                          "--seed %s: rounding to nearest draws nothing: give --stochastic too, or leave it out",
                          cli_text(args, "seed"));
-    mixt_convert_options options = {
-        .stochastic = cli_flag(args, "stochastic"),
-        .seed = (uint64_t)cli_int(args, "seed"),
-        .scale = (float)cli_number(args, "scale"),
-        .saturate = cli_flag(args, "saturate"),
-    };
+    mixt_convert_options options = MIXT_OPTIONS(
+        mixt_convert_options, .stochastic = cli_flag(args, "stochastic"), .seed = (uint64_t)cli_int(args, "seed"),
+        .scale = (float)cli_number(args, "scale"), .saturate = cli_flag(args, "saturate"));
     int64_t before = file_bytes(src);
     mixt_convert_report report;
     if (cli_output_check(args, dst) != MIXT_OK ||

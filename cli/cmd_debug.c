@@ -17,7 +17,8 @@
 static mixt_status open_run(const cli_args *args, mixt_run **run)
 {
     const char *path = cli_word(args, 0);
-    mixt_run_options options = {.settings = (const char *const *)args->settings, .observer = cli_warn};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .settings = (const char *const *)args->settings, .observer = cli_warn);
     options.before = cli_int(args, "step");
     return cli_is_folder(path) ? mixt_run_resume_with(path, &options, run) : mixt_run_open_with(path, &options, run);
 }
@@ -57,7 +58,7 @@ static mixt_status replay(mixt_run *run, int64_t wanted)
 
 static mixt_status look(const cli_args *args, mixt_run *run, mixt_debug **debug)
 {
-    mixt_debug_options options = {.overwrite = cli_flag(args, "overwrite")};
+    mixt_debug_options options = MIXT_OPTIONS(mixt_debug_options, .overwrite = cli_flag(args, "overwrite"));
     mixt_data *data;
     if (cli_given(args, "dump"))
         options.dump = cli_text(args, "dump");

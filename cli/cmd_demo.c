@@ -84,7 +84,8 @@ static mixt_status run_side(const mixt_config *config, side *s, const char *fold
     mixt_run *run;
     char precision[64], out[400];
     const char *settings[] = {precision, out, NULL};
-    mixt_run_options options = {.settings = settings, .observer = observe, .user = s, .signals = true};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = observe, .user = s, .signals = true);
     fprintf(stderr, "%s\n", s->precision);
     snprintf(precision, sizeof precision, "precision=%s", s->precision);
     snprintf(out, sizeof out, "out=%s/%s", folder, s->precision);

@@ -165,7 +165,7 @@ static mixt_status check_settings(const cli_args *args)
 static mixt_status load(const cli_args *args, mixt_run **run)
 {
     char device[64];
-    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .progress = cli_tokenize_progress, .observer = cli_warn);
     const char **settings = calloc((size_t)args->setting_count + 2, sizeof *settings);
     *run = NULL;
     if (!settings)

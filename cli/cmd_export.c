@@ -54,14 +54,10 @@ static int print(const cli_args *args, const mixt_export_report *made)
 static int run(const cli_args *args)
 {
     mixt_export_report made;
-    mixt_export_options options = {
-        .weights = cli_text(args, "checkpoint"),
-        .folder = cli_text(args, "out"),
-        .dtype = mixt_dtype_parse(cli_text(args, "dtype")),
-        .vocab = cli_int(args, "vocab"),
-        .overwrite = cli_flag(args, "overwrite"),
-        .progress = cli_tokenize_progress,
-    };
+    mixt_export_options options =
+        MIXT_OPTIONS(mixt_export_options, .weights = cli_text(args, "checkpoint"), .folder = cli_text(args, "out"),
+                     .dtype = mixt_dtype_parse(cli_text(args, "dtype")), .vocab = cli_int(args, "vocab"),
+                     .overwrite = cli_flag(args, "overwrite"), .progress = cli_tokenize_progress);
     mixt_status status = mixt_run_export(cli_word(args, 0), &options, &made);
     if (status == MIXT_OK)
         return print(args, &made);

@@ -329,8 +329,8 @@ static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
     mixt_run *run = NULL;
     report r = {0};
-    mixt_run_options options = {.progress = cli_tokenize_progress,
-                                .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .progress = cli_tokenize_progress,
+                                            .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0);
     mixt_status status = cli_plan_ranks_link(args, &r.link);
     if (status == MIXT_OK)
         status = mixt_run_open_config(config, &options, &run);
@@ -360,9 +360,8 @@ static mixt_status largest_batch(const cli_args *args, const mixt_config *config
 {
     char memory[32], next[32];
     mixt_largest_batch l;
-    mixt_run_options options = {.progress = cli_tokenize_progress,
-                                .observer = tell_note,
-                                .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .progress = cli_tokenize_progress, .observer = tell_note,
+                                            .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0);
     CLI_TRY(mixt_plan_largest_batch(config, &options, 0, &l));
     if (cli_flag(args, "json")) {
         json_t *o = json_pack("{s:I, s:I, s:I, s:s, s:s}", "batch", (json_int_t)l.batch, "memory", (json_int_t)l.memory,
@@ -377,8 +376,7 @@ static mixt_status largest_batch(const cli_args *args, const mixt_config *config
              (long long)l.batch, cli_format_bytes(memory, (double)l.memory), l.memory, l.device ? "GPU" : "host",
              l.reason);
     if (l.next)
-        cli_line(stdout, "", "the next would take %s (%zu bytes)", cli_format_bytes(next, (double)l.next),
-                 l.next);
+        cli_line(stdout, "", "the next would take %s (%zu bytes)", cli_format_bytes(next, (double)l.next), l.next);
     return MIXT_OK;
 }
 

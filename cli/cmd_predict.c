@@ -348,7 +348,7 @@ static mixt_status open_model(predictor *p, const cli_args *args)
 {
     char device[64];
     const char *settings[] = {device, NULL};
-    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .progress = cli_tokenize_progress, .observer = cli_warn);
     snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
     if (cli_given(args, "device"))
         options.settings = settings;

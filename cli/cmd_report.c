@@ -10,7 +10,7 @@
 static int run(const cli_args *args)
 {
     const char *out = cli_text(args, "out");
-    mixt_page_options options = {.overwrite = cli_flag(args, "overwrite")};
+    mixt_page_options options = MIXT_OPTIONS(mixt_page_options, .overwrite = cli_flag(args, "overwrite"));
     if (cli_output_check(args, out) != MIXT_OK)
         return cli_failed();
     if (mixt_page_write((const char *const *)args->settings, args->setting_count, out, &options) != MIXT_OK)

@@ -216,7 +216,7 @@ static mixt_status search(const cli_args *args, const mixt_config *config, mixt_
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    mixt_search_options options = {0};
+    mixt_search_options options = MIXT_OPTIONS(mixt_search_options);
     mixt_search_result *result = NULL;
     int status = read_options(args, &options);
     if (status != CLI_OK)

@@ -219,15 +219,10 @@ static mixt_status measure(const cli_args *args, mixt_run *run, const char *fold
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     progress p = {.shown = {.part = "point", .loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
-    mixt_sensitivity_options options = {.formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
-                                        .trials = cli_int(args, "trials"),
-                                        .confirm = cli_int(args, "confirm"),
-                                        .replay_all = cli_flag(args, "replay"),
-                                        .folder = folder,
-                                        .watch = hear,
-                                        .user = &p};
-    if (!options.confirm)
-        options.confirm = -1;
+    mixt_sensitivity_options options =
+        MIXT_OPTIONS(mixt_sensitivity_options, .formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
+                     .trials = cli_int(args, "trials"), .confirm = cli_int(args, "confirm"),
+                     .replay_all = cli_flag(args, "replay"), .folder = folder, .watch = hear, .user = &p);
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
     cli_progress_start(&p.line, stderr, cli_flag(args, "quiet") || cli_flag(args, "json"), 0);
@@ -243,7 +238,7 @@ static mixt_status measure(const cli_args *args, mixt_run *run, const char *fold
 
 static mixt_status analyse(const cli_args *args, const mixt_config *config)
 {
-    mixt_run_options options = {.observer = cli_warn, .progress = cli_tokenize_progress};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = cli_warn, .progress = cli_tokenize_progress);
     mixt_run *run = NULL;
     mixt_sensitivity *s = NULL;
     CLI_TRY(mixt_run_open_config(config, &options, &run));

@@ -257,7 +257,8 @@ static int run(const cli_args *args)
 {
     const char *file = cli_word(args, 0), *folder = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
     cli_watch watch = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json")};
-    mixt_run_options options = {.observer = cli_watch_observe, .user = &watch, .signals = true, .ranks = true};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .observer = cli_watch_observe, .user = &watch, .signals = true, .ranks = true);
     options.progress = cli_tokenize_progress;
     if (mixt_ranks_find().rank) { // one progress line, and notes once
         options.observer = NULL;

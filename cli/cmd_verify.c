@@ -255,7 +255,7 @@ static bool read_target(const char *text, mixt_verify_options *o)
 
 static int check_options(const cli_args *args)
 {
-    mixt_verify_options o = {0};
+    mixt_verify_options o = MIXT_OPTIONS(mixt_verify_options);
     double price;
     if (cli_given(args, "target") && !read_target(cli_text(args, "target"), &o))
         return cli_usage(args->command, "--target '%s': expected a loss, as in 0.35, or an accuracy, as in 95%%",
@@ -271,7 +271,8 @@ static mixt_status measure(const cli_args *args, const mixt_config *config, mixt
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     watch w = {.quiet = cli_flag(args, "quiet"), .shown = {.part = "run", .items_s = NAN, .scale = NAN}};
-    mixt_verify_options options = {.seeds = cli_int(args, "seeds"), .watch = hear, .user = &w};
+    mixt_verify_options options =
+        MIXT_OPTIONS(mixt_verify_options, .seeds = cli_int(args, "seeds"), .watch = hear, .user = &w);
     options.steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
     options.progress = cli_tokenize_progress;
     if (cli_given(args, "target"))

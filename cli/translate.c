@@ -6,6 +6,7 @@
 #include "cli/term.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +35,12 @@ static void show_progress(void *user, int64_t done, int64_t total)
 
 static mixt_status take_options(const cli_args *args, mixt_translate_options *options)
 {
-    double penalty = cli_number(args, "length-penalty");
-    int64_t beams = cli_int(args, "beams");
-    *options = (mixt_translate_options){
-        .beams = beams, .length_penalty = penalty > 0 ? penalty : -1, .progress = show_progress};
+    *options = MIXT_OPTIONS(mixt_translate_options, .progress = show_progress);
+    if (cli_given(args, "length-penalty"))
+        options->length_penalty = fmax(cli_number(args, "length-penalty"), 0);
+    if (cli_given(args, "beams"))
+        options->beams = cli_int(args, "beams");
+    int64_t beams = options->beams;
     return beams <= MIXT_BEAMS_MAX
                ? MIXT_OK
                : mixt_fail(MIXT_ERROR_ARGUMENT, "--beams %lld: %s is a translator, which follows %d texts at most",

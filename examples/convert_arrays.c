@@ -45,7 +45,8 @@ int main(void)
     static uint16_t half[COUNT];
     for (int i = 0; i < COUNT; i++)
         numbers[i] = 70000.0f;
-    mixt_convert(half, MIXT_DTYPE_FP16, numbers, MIXT_DTYPE_FP32, COUNT, &(mixt_convert_options){.saturate = true});
+    mixt_convert(half, MIXT_DTYPE_FP16, numbers, MIXT_DTYPE_FP32, COUNT,
+                 MIXT_OPTIONS_AT(mixt_convert_options, .saturate = true));
     check(mixt_fp16_to_fp32(half[COUNT - 1]) == 65504.0f, "saturation stops at the largest number");
 
     // 1 + 2^-10 lies an eighth of the way between the BF16 neighbours 1 and 1 + 2^-7: nearest always says 1, on average
@@ -58,7 +59,7 @@ int main(void)
     for (int i = 0; i < COUNT; i++)
         nearest += back[i] / COUNT;
     mixt_convert(half, MIXT_DTYPE_BF16, numbers, MIXT_DTYPE_FP32, COUNT,
-                 &(mixt_convert_options){.stochastic = true, .seed = 1});
+                 MIXT_OPTIONS_AT(mixt_convert_options, .stochastic = true, .seed = 1));
     mixt_convert(back, MIXT_DTYPE_FP32, half, MIXT_DTYPE_BF16, COUNT, NULL);
     for (int i = 0; i < COUNT; i++)
         stochastic += back[i] / COUNT;

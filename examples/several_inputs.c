@@ -58,7 +58,8 @@ int main(void)
         {.name = "film", .dtype = MIXT_DTYPE_INT32, .values = film, .ids = FILMS},
         {.name = "rating", .target = true, .values = rating},
     };
-    mixt_data_options train = MIXT_DATA_OPTIONS(.split = "train"), val = MIXT_DATA_OPTIONS(.split = "val");
+    mixt_data_options train = MIXT_OPTIONS(mixt_data_options, .split = "train"),
+                      val = MIXT_OPTIONS(mixt_data_options, .split = "val");
     mixt_data *seen = NULL, *unseen = NULL;
     mixt_context *context = mixt_open(.device = "cpu");
     mixt_model *model = mixt_model_new(context, taste, MIXT_LOSS_OWN);

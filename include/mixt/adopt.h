@@ -55,8 +55,8 @@ typedef struct mixt_adopt_event {
     double loss, accuracy; /**< STEP: of the update; NaN: none */
 } mixt_adopt_event;
 
-/** Zero means the default. */
 typedef struct mixt_adopt_options {
+    size_t struct_size;
     const char *name;      /**< letters, digits, '.', '_' and '-', at most 80; must be given */
     const char *to;        /**< the stage after which to end; default: the last */
     const char *from;      /**< undo this stage and those after it first; default: go on */
@@ -71,6 +71,8 @@ typedef struct mixt_adopt_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *user; /**< for both */
 } mixt_adopt_options;
+MIXT_API void mixt_adopt_options_default(mixt_adopt_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_adopt_options .struct_size = sizeof(mixt_adopt_options), .margin = 0.005, .budget = 600
 
 /**
  * Goes the road, or goes on with it.
@@ -82,7 +84,8 @@ typedef struct mixt_adopt_options {
 MIXT_API mixt_status mixt_adopt_with(const mixt_config *config, const mixt_adopt_options *options,
                                      mixt_adoption **adoption);
 #ifndef __cplusplus
-#define mixt_adopt(config, adoption, ...) mixt_adopt_with((config), &(mixt_adopt_options){__VA_ARGS__}, (adoption))
+#define mixt_adopt(config, adoption, ...)                                                                              \
+    mixt_adopt_with((config), MIXT_OPTIONS_AT(mixt_adopt_options, __VA_ARGS__), (adoption))
 #endif
 /** What is known, without doing anything. @param name as in the options. @return MIXT_ERROR_FILE: nothing is there. */
 MIXT_API mixt_status mixt_adopt_open(const char *name, mixt_adoption **adoption);

@@ -75,18 +75,15 @@ MIXT_API mixt_status mixt_precision_pick(const char *device, mixt_dtype *format,
 
 typedef struct mixt_advice mixt_advice;
 
-/** For `lose`: nothing at all, so that FP32 is what remains. */
-#define MIXT_LOSE_NOTHING (-1.0)
-
-/** Zero or NULL means the default. */
 typedef struct mixt_advise_options {
+    size_t struct_size;
     const char *machine; /**< a profile, as mixt_machine_open takes it; default: this machine */
     size_t memory;       /**< bytes that the run may take; default: what the machine has free */
     double lose;         /**< share of the loss that may be lost next to FP32; default 0.005 */
-    double price;        /**< of an hour on the machine; default: what its profile says */
+    double price;        /**< of an hour on the machine; default MIXT_AUTO: what its profile says */
     const char *run; /**< folder of a run of this configuration: remedies are for its own precision, and its metrics say
                           how fast it was; default: none, and they are for the one chosen */
-    double trial;    /**< seconds that trials may take in all, here alone; default 30; below 0: none */
+    double trial;    /**< seconds that trials may take in all, here alone; default 30; 0: none */
     /** Hears what is being tried, before each trial; false ends it. NULL: nobody does.
      *  @param candidate its name. @param done seconds that trials have taken. @param limit what they may take */
     bool (*watch)(void *user, const char *candidate, double done, double limit);
@@ -94,6 +91,9 @@ typedef struct mixt_advise_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *user; /**< for both */
 } mixt_advise_options;
+MIXT_API void mixt_advise_options_default(mixt_advise_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_advise_options                                                                              \
+    .struct_size = sizeof(mixt_advise_options), .lose = 0.005, .price = MIXT_AUTO, .trial = 30
 
 /**
  * What a configuration should be trained in.
@@ -105,7 +105,8 @@ typedef struct mixt_advise_options {
 MIXT_API mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options,
                                       mixt_advice **advice);
 #ifndef __cplusplus
-#define mixt_advise(config, advice, ...) mixt_advise_with((config), &(mixt_advise_options){__VA_ARGS__}, (advice))
+#define mixt_advise(config, advice, ...)                                                                               \
+    mixt_advise_with((config), MIXT_OPTIONS_AT(mixt_advise_options, __VA_ARGS__), (advice))
 #endif
 /** NULL is allowed. */
 MIXT_API void mixt_advice_free(mixt_advice *advice);

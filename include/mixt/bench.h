@@ -30,6 +30,7 @@ MIXT_API double mixt_bench_flops(const char *model, int64_t batch, int64_t seq);
 
 /** Zero or NULL means the default. */
 typedef struct mixt_bench_options {
+    size_t struct_size;
     const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
     const char *device;    /**< as in mixt_context_options */
     int threads;           /**< CPU threads, as in mixt_context_options */
@@ -39,6 +40,8 @@ typedef struct mixt_bench_options {
                       backward pass; default: no limit */
     bool profile;  /**< then time each op by itself as well */
 } mixt_bench_options;
+MIXT_API void mixt_bench_options_default(mixt_bench_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_bench_options .struct_size = sizeof(mixt_bench_options)
 
 typedef struct mixt_bench_result {
     const char *device;       /**< "cpu" or "cuda" */
@@ -72,7 +75,8 @@ typedef struct mixt_bench_result {
  */
 MIXT_API mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options,
                                          mixt_bench_result *result);
-#define mixt_bench_run(model, result, ...) mixt_bench_run_with((model), &(mixt_bench_options){__VA_ARGS__}, (result))
+#define mixt_bench_run(model, result, ...)                                                                             \
+    mixt_bench_run_with((model), MIXT_OPTIONS_AT(mixt_bench_options, __VA_ARGS__), (result))
 /** Frees what the result holds. */
 MIXT_API void mixt_bench_free(mixt_bench_result *result);
 

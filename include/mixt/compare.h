@@ -74,8 +74,8 @@ typedef struct mixt_compare_event {
     const char *text;            /**< NOTE, else "" */
 } mixt_compare_event;
 
-/** Zero means the default. */
 typedef struct mixt_compare_options {
+    size_t struct_size;
     const char *name;   /**< of the experiment: letters, digits, '.', '_' and '-'; must be given */
     int64_t pairs;      /**< MIXT_STATS_PAIRS_MIN to MIXT_COMPARE_PAIRS_MAX; default: as many as a pilot says, where
                              that is at most MIXT_COMPARE_PAIRS_PLANNED */
@@ -83,14 +83,17 @@ typedef struct mixt_compare_options {
                              points, 0.005 for half a point. Default 0.005 */
     bool absolute;      /**< the margin is in the metric's own unit */
     const char *metric; /**< "loss", "accuracy", "train_loss", "best_loss"; default: loss */
-    double budget;      /**< seconds of this call, after which it ends where it is; default: no limit */
-    double price;       /**< of an hour of this machine; default: not known */
+    double budget;      /**< seconds of this call, after which it ends where it is; default MIXT_AUTO: no limit */
+    double price;       /**< of an hour of this machine; default MIXT_AUTO: not known */
     /** Hears what happens; false ends the experiment after the update under way. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_compare_event *event);
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *user; /**< for both */
 } mixt_compare_options;
+MIXT_API void mixt_compare_options_default(mixt_compare_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_compare_options                                                                             \
+    .struct_size = sizeof(mixt_compare_options), .margin = 0.005, .budget = MIXT_AUTO, .price = MIXT_AUTO
 
 /**
  * Makes the experiment, or goes on with it.
@@ -105,7 +108,7 @@ MIXT_API mixt_status mixt_compare_with(const mixt_config *a, const mixt_config *
                                        mixt_comparison **comparison);
 #ifndef __cplusplus
 #define mixt_compare(a, b, comparison, ...)                                                                            \
-    mixt_compare_with((a), (b), &(mixt_compare_options){__VA_ARGS__}, (comparison))
+    mixt_compare_with((a), (b), MIXT_OPTIONS_AT(mixt_compare_options, __VA_ARGS__), (comparison))
 #endif
 /**
  * What one run of each says: figures, and no verdict.

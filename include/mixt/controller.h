@@ -75,6 +75,7 @@ typedef struct mixt_controller mixt_controller;
 
 /** What it may do, and how often. */
 typedef struct mixt_controller_options {
+    size_t struct_size;
     unsigned may;     /**< actions that are allowed: 1u << MIXT_ACTION_PRECISION | … */
     int64_t retries;  /**< attempts at one trouble, 1 to 100 */
     int64_t cooldown; /**< updates without trouble after which the next one is a new one */
@@ -82,9 +83,10 @@ typedef struct mixt_controller_options {
                            0: never */
     double scale_floor; /**< lowest value of a loss scale that moves */
 } mixt_controller_options;
-
-/** All but MIXT_ACTION_LR, 6 attempts, 200 updates, 5000 updates, 1. */
-MIXT_API mixt_controller_options mixt_controller_options_default(void);
+MIXT_API void mixt_controller_options_default(mixt_controller_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_controller_options                                                                          \
+    .struct_size = sizeof(mixt_controller_options), .may = ((1u << MIXT_ACTION_COUNT) - 1) & ~(1u << MIXT_ACTION_LR),  \
+    .retries = 6, .cooldown = 200, .calm = 5000, .scale_floor = 1
 
 /** @param options NULL: the defaults. @param controller set to NULL on failure. */
 MIXT_API mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller);

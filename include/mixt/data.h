@@ -38,10 +38,9 @@ typedef enum mixt_missing {
     MIXT_MISSING_DROP,      /**< its row is left out */
 } mixt_missing;
 
-/** How to open a data set. Fill it with mixt_data_options_default or MIXT_DATA_OPTIONS, then change what you like: 0
- *  means 0, so that a struct set to zeros keeps no share for validation and has no tokens a sample. NULL for a string
- *  means its default. */
+/** How to open a data set. */
 typedef struct mixt_data_options {
+    size_t struct_size;
     const char *split; /**< "train", "val", "test" or "all" (a single file whole); default: "train", or what the
                             path ends in ("idx:DIR/test") */
     double val; /**< share of the training file kept for "val" where it has no file of its own; 0 or less: none; default
@@ -96,7 +95,7 @@ typedef struct mixt_data_options {
                              it is; 0 (default): 1. With texts longer recordings are an error; 0: as long as the longest
                              recording of any part */
     double tail;        /**< seconds of silence behind a recording that are heard: a recurrent layer has then heard all
-                             of it before it must have said it; 0 (default): 0.5 with texts, else none; -1: none */
+                             of it before it must have said it; default MIXT_AUTO: 0.5 with texts, else none */
     double shift;       /**< seconds by which a recording is moved at random: so much silence at most before it, or so
                              far from the middle of one that is cut; default 0 */
     double noise;       /**< white noise, at random up to so many times the recording's own loudness; default 0 */
@@ -134,13 +133,9 @@ typedef struct mixt_data_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
 } mixt_data_options;
-/** Every default: what NULL for options means. */
-MIXT_API mixt_data_options mixt_data_options_default(void);
-#ifndef __cplusplus
-#define MIXT_DATA_DEFAULTS .val = 0.1, .seq = 256
-/** The defaults but for the fields named: MIXT_DATA_OPTIONS(.split = "test", .val = 0) */
-#define MIXT_DATA_OPTIONS(...) MIXT_OPTIONS(mixt_data_options, MIXT_DATA_DEFAULTS, __VA_ARGS__)
-#endif
+MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_data_options                                                                                \
+    .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256
 
 /** An array that a data set offers: mixt_input and mixt_target ask for it by its name. */
 typedef struct mixt_data_array {
@@ -226,7 +221,7 @@ MIXT_API mixt_status mixt_data_open_with(const char *spec, const mixt_data_optio
 #ifndef __cplusplus
 /** mixt_data_open("idx:mnist", &data, .split = "test", .seed = 1): what is not named has its default. */
 #define mixt_data_open(spec, ...)                                                                                      \
-    mixt_data_open_with((spec), (mixt_data_options[1]){MIXT_DATA_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))},           \
+    mixt_data_open_with((spec), MIXT_OPTIONS_AT(mixt_data_options, MIXT_OPTIONS_REST(__VA_ARGS__, )),                  \
                         MIXT_OPTIONS_FIRST(__VA_ARGS__, 0))
 #endif
 

@@ -24,6 +24,7 @@ typedef struct mixt_debug mixt_debug;
 
 /** All fields have defaults: 0. */
 typedef struct mixt_debug_options {
+    size_t struct_size;
     bool look;   /**< make no update: the trainer stays as it is; default: the next update is made */
     bool single; /**< only the real step: half the memory and time, but no errors against FP32, and an op that training
                       fuses with others hides in the last of them. Not with look or dump */
@@ -33,6 +34,8 @@ typedef struct mixt_debug_options {
                            name matches nothing, or a file is there already */
     bool overwrite;     /**< dump: replace files */
 } mixt_debug_options;
+MIXT_API void mixt_debug_options_default(mixt_debug_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_debug_options .struct_size = sizeof(mixt_debug_options)
 
 /**
  * Makes the next update and keeps statistics of its values.

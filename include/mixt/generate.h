@@ -17,25 +17,22 @@ extern "C" {
 
 typedef struct mixt_generator mixt_generator;
 
-/** 0 means 0, NULL the default: fill it with mixt_generator_options_default, then change what you like. */
 typedef struct mixt_generator_options {
+    size_t struct_size;
     const char *weights;       /**< .safetensors file with every parameter of the model; required */
     const char *precision;     /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
     const mixt_policy *policy; /**< in place of precision: copied; default NULL */
     int64_t context; /**< tokens that attention looks back at most, the model's positions at most; default 256 */
 } mixt_generator_options;
-/** Every default: what NULL for options means. */
-MIXT_API mixt_generator_options mixt_generator_options_default(void);
+MIXT_API void mixt_generator_options_default(mixt_generator_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_generator_options .struct_size = sizeof(mixt_generator_options), .context = 256
 /** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
 MIXT_API mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
 #ifndef __cplusplus
-#define MIXT_GENERATOR_DEFAULTS .context = 256
-/** The defaults but for the fields named. */
-#define MIXT_GENERATOR_OPTIONS(...) MIXT_OPTIONS(mixt_generator_options, MIXT_GENERATOR_DEFAULTS, __VA_ARGS__)
 /** mixt_generator_new(model, .weights = "model.safetensors", .context = 1024) */
 #define mixt_generator_new(...)                                                                                        \
     mixt_generator_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                        \
-                            (mixt_generator_options[1]){MIXT_GENERATOR_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+                            MIXT_OPTIONS_AT(mixt_generator_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 /**

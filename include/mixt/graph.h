@@ -1,8 +1,8 @@
 /* Building a model: a function from values to a value. Nothing is checked by hand until compile: ops on a failed
  * builder do nothing, and the first error, with layer, shapes and formats, is reported when the model is compiled.
  *
- * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out, or
- * 0, takes its default. Each macro has a plain function behind it, named …_with, for C++ and other languages; there
+ * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out takes
+ * its default. Each macro has a plain function behind it, named …_with, for C++ and other languages; there
  * NULL stands for all defaults.
  */
 #ifndef MIXT_GRAPH_H
@@ -60,6 +60,7 @@ MIXT_API mixt_value mixt_input_mask(mixt_builder *b, const char *name);
 
 /* ---- parameters of one's own ---- */
 typedef struct mixt_param_options {
+    size_t struct_size;
     int rank;
     int64_t dims[MIXT_MAX_RANK];
     float normal;  /**< initial standard deviation; default 0 */
@@ -67,50 +68,69 @@ typedef struct mixt_param_options {
     bool ones;     /**< or all ones; default zeros */
     bool no_decay; /**< leave out of weight decay */
 } mixt_param_options;
+MIXT_API void mixt_param_options_default(mixt_param_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_param_options .struct_size = sizeof(mixt_param_options)
 MIXT_API mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o);
-#define mixt_param(b, name, ...) mixt_param_with((b), (name), &(mixt_param_options){__VA_ARGS__})
+#define mixt_param(b, name, ...) mixt_param_with((b), (name), MIXT_OPTIONS_AT(mixt_param_options, __VA_ARGS__))
 
 /* ---- layers with parameters ---- */
 typedef struct mixt_linear_options {
+    size_t struct_size;
     int64_t features; /**< outputs; required */
     bool no_bias;
-    float init; /**< standard deviation of the weights; default: uniform in ±1/sqrt(inputs) */
+    float init; /**< standard deviation of the weights; default MIXT_AUTO: uniform in ±1/sqrt(inputs) */
 } mixt_linear_options;
+MIXT_API void mixt_linear_options_default(mixt_linear_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_linear_options .struct_size = sizeof(mixt_linear_options), .init = MIXT_AUTO
 /** (…, K) → (…, features). Parameters name.weight (features, K) and name.bias (features). */
 MIXT_API mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o);
-#define mixt_linear(b, name, x, ...) mixt_linear_with((b), (name), (x), &(mixt_linear_options){__VA_ARGS__})
+#define mixt_linear(b, name, x, ...)                                                                                   \
+    mixt_linear_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_linear_options, __VA_ARGS__))
 
 typedef struct mixt_conv2d_options {
-    int64_t channels; /**< outputs; required */
-    int64_t kernel;   /**< height and width; required unless kernel_h and kernel_w are given */
-    int64_t kernel_h, kernel_w;
-    int64_t stride; /**< default 1 */
-    int64_t pad;    /**< zeros on each side; default 0 */
+    size_t struct_size;
+    int64_t channels;           /**< outputs; required */
+    int64_t kernel;             /**< height and width; required unless kernel_h and kernel_w are given */
+    int64_t kernel_h, kernel_w; /**< default MIXT_AUTO: kernel */
+    int64_t stride;             /**< at least 1; default 1 */
+    int64_t pad;                /**< zeros on each side; default 0 */
     bool no_bias;
-    float init; /**< standard deviation of the weights, the bias then begins at 0; default: both uniform in
+    float init; /**< standard deviation of the weights, the bias then begins at 0; default MIXT_AUTO: both uniform in
                      ±1/sqrt(inputs) */
 } mixt_conv2d_options;
+MIXT_API void mixt_conv2d_options_default(mixt_conv2d_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_conv2d_options                                                                              \
+    .struct_size = sizeof(mixt_conv2d_options), .kernel_h = MIXT_AUTO, .kernel_w = MIXT_AUTO, .stride = 1,             \
+    .init = MIXT_AUTO
 /** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C) and name.bias. */
 MIXT_API mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
-#define mixt_conv2d(b, name, x, ...) mixt_conv2d_with((b), (name), (x), &(mixt_conv2d_options){__VA_ARGS__})
+#define mixt_conv2d(b, name, x, ...)                                                                                   \
+    mixt_conv2d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv2d_options, __VA_ARGS__))
 
 typedef struct mixt_conv3d_options {
+    size_t struct_size;
     int64_t channels; /**< outputs; required */
     int64_t kernel;   /**< height and width; required */
-    int64_t kernel_d; /**< depth: frames that one result sees; default: kernel */
+    int64_t kernel_d; /**< depth: frames that one result sees; default MIXT_AUTO: kernel */
     int64_t stride;   /**< of height and width; default 1 */
-    int64_t stride_d; /**< of depth; default: stride */
+    int64_t stride_d; /**< of depth; default MIXT_AUTO: stride */
     int64_t pad;      /**< zeros on each side of height and width; default 0 */
     int64_t pad_d;    /**< zeros before the first and behind the last plane; default 0 */
     bool no_bias;
-    float init; /**< standard deviation of the weights, the bias then begins at 0; default: both uniform in
+    float init; /**< standard deviation of the weights, the bias then begins at 0; default MIXT_AUTO: both uniform in
                      ±1/sqrt(inputs) */
 } mixt_conv3d_options;
+MIXT_API void mixt_conv3d_options_default(mixt_conv3d_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_conv3d_options                                                                              \
+    .struct_size = sizeof(mixt_conv3d_options), .kernel_d = MIXT_AUTO, .stride = 1, .stride_d = MIXT_AUTO,             \
+    .init = MIXT_AUTO
 /** (N, D, H, W, C) → (N, D', H', W', channels). Parameters name.weight (channels, kd, kh, kw, C) and name.bias. */
 MIXT_API mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o);
-#define mixt_conv3d(b, name, x, ...) mixt_conv3d_with((b), (name), (x), &(mixt_conv3d_options){__VA_ARGS__})
+#define mixt_conv3d(b, name, x, ...)                                                                                   \
+    mixt_conv3d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv3d_options, __VA_ARGS__))
 
 typedef struct mixt_norm_options {
+    size_t struct_size;
     float eps;       /**< default 1e-5 */
     float momentum;  /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
     bool zero;       /**< begin with weights of 0 instead of 1: a residual block then begins as the identity */
@@ -118,95 +138,123 @@ typedef struct mixt_norm_options {
                           (N, T, …, C). What lies where it is 0 does not count: statistics leave it out, and the
                           result there is 0. Default: all of x counts */
 } mixt_norm_options;
+MIXT_API void mixt_norm_options_default(mixt_norm_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_norm_options .struct_size = sizeof(mixt_norm_options), .eps = 1e-5f, .momentum = 0.1f
 /** Normalises the last dimension. Parameters name.weight and name.bias. */
 MIXT_API mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
-#define mixt_layer_norm(b, name, x, ...) mixt_layer_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+#define mixt_layer_norm(b, name, x, ...)                                                                               \
+    mixt_layer_norm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_norm_options, __VA_ARGS__))
 /** Divides the last dimension by its root mean square. Parameter name.weight; of the options eps and zero count. */
 MIXT_API mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
-#define mixt_rms_norm(b, name, x, ...) mixt_rms_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+#define mixt_rms_norm(b, name, x, ...)                                                                                 \
+    mixt_rms_norm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_norm_options, __VA_ARGS__))
 /** Normalises each channel (last dimension) over all others; running statistics name.running_mean and running_var. */
 MIXT_API mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
-#define mixt_batch_norm(b, name, x, ...) mixt_batch_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+#define mixt_batch_norm(b, name, x, ...)                                                                               \
+    mixt_batch_norm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_norm_options, __VA_ARGS__))
 
 typedef struct mixt_embedding_options {
+    size_t struct_size;
     int64_t count;    /**< rows of the table; required */
     int64_t features; /**< columns; required */
     float init;       /**< standard deviation; default 0.02 */
 } mixt_embedding_options;
+MIXT_API void mixt_embedding_options_default(mixt_embedding_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_embedding_options .struct_size = sizeof(mixt_embedding_options), .init = 0.02f
 /** INT32 (…) → (…, features). Parameter name.weight (count, features). */
 MIXT_API mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids,
                                         const mixt_embedding_options *o);
 #define mixt_embedding(b, name, ids, ...)                                                                              \
-    mixt_embedding_with((b), (name), (ids), &(mixt_embedding_options){__VA_ARGS__})
+    mixt_embedding_with((b), (name), (ids), MIXT_OPTIONS_AT(mixt_embedding_options, __VA_ARGS__))
 /** Rows of an existing table (a parameter), for tied weights. */
 MIXT_API mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
 /** One row of a table (places, features) for each token of ids (…, T), by its place in the text: (T, features). */
 MIXT_API mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids);
 
 typedef struct mixt_lstm_options {
+    size_t struct_size;
     int64_t features; /**< state size; required */
 } mixt_lstm_options;
+MIXT_API void mixt_lstm_options_default(mixt_lstm_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_lstm_options .struct_size = sizeof(mixt_lstm_options)
 /** (B, T, I) → (B, T, features), state zero at t = 0, gates in the order input, forget, cell, output.
  *  Parameters name.weight_ih (4·features, I), name.weight_hh (4·features, features), name.bias (4·features). */
 MIXT_API mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o);
-#define mixt_lstm(b, name, x, ...) mixt_lstm_with((b), (name), (x), &(mixt_lstm_options){__VA_ARGS__})
+#define mixt_lstm(b, name, x, ...) mixt_lstm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_lstm_options, __VA_ARGS__))
 
 typedef struct mixt_gru_options {
+    size_t struct_size;
     int64_t features; /**< state size; required */
 } mixt_gru_options;
+MIXT_API void mixt_gru_options_default(mixt_gru_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_gru_options .struct_size = sizeof(mixt_gru_options)
 /** (B, T, I) → (B, T, features), state zero at t = 0, gates in the order reset, update, new; the reset gate acts on the
  *  product with the state and its bias, as in cuDNN and PyTorch. Parameters name.weight_ih (3·features, I),
  *  name.weight_hh (3·features, features), name.bias (3·features), name.bias_hn (features): of the new gate's product
  *  with the state. */
 MIXT_API mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *o);
-#define mixt_gru(b, name, x, ...) mixt_gru_with((b), (name), (x), &(mixt_gru_options){__VA_ARGS__})
+#define mixt_gru(b, name, x, ...) mixt_gru_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_gru_options, __VA_ARGS__))
 
 typedef struct mixt_rnn_options {
+    size_t struct_size;
     int64_t features; /**< state size; required */
     bool relu;        /**< in place of tanh; default false */
 } mixt_rnn_options;
+MIXT_API void mixt_rnn_options_default(mixt_rnn_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_rnn_options .struct_size = sizeof(mixt_rnn_options)
 /** (B, T, I) → (B, T, features), h = tanh(weight_ih x + weight_hh h + bias), state zero at t = 0. Parameters
  *  name.weight_ih (features, I), name.weight_hh (features, features), name.bias (features). */
 MIXT_API mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *o);
-#define mixt_rnn(b, name, x, ...) mixt_rnn_with((b), (name), (x), &(mixt_rnn_options){__VA_ARGS__})
+#define mixt_rnn(b, name, x, ...) mixt_rnn_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_rnn_options, __VA_ARGS__))
 
 /* ---- ops without parameters ---- */
 typedef struct mixt_matmul_options {
+    size_t struct_size;
     bool trans_a, trans_b; /**< use the transpose of the last two dimensions */
     float alpha;           /**< factor; default 1 */
 } mixt_matmul_options;
+MIXT_API void mixt_matmul_options_default(mixt_matmul_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_matmul_options .struct_size = sizeof(mixt_matmul_options), .alpha = 1
 /** (…, M, K)·(…, K, N) → (…, M, N); leading dimensions equal, or y is a plain matrix used for all. With a stack
  *  x and a plain matrix y, trans_a is refused. */
 MIXT_API mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o);
-#define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
+#define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), MIXT_OPTIONS_AT(mixt_matmul_options, __VA_ARGS__))
 
 typedef struct mixt_attention_options {
+    size_t struct_size;
     int64_t heads;      /**< of q; required; divides its last dimension */
     bool causal;        /**< position t sees positions up to t only; needs T = S */
-    float scale;        /**< of the scores; default 1/sqrt(head size) */
+    float scale;        /**< of the scores; default MIXT_AUTO: 1/sqrt(head size) */
     mixt_value lengths; /**< INT32 (B), 0 to S: only so many keys of an entry are there, the others are padding;
                            default: all are */
 } mixt_attention_options;
+MIXT_API void mixt_attention_options_default(mixt_attention_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_attention_options .struct_size = sizeof(mixt_attention_options), .scale = MIXT_AUTO
 /** q (B, T, C), k and v (B, S, C) → (B, T, C): within one sequence, or from one to another (cross attention). Grouped
  * heads: k and v may be narrower, with a whole number of heads of q's size that divides q's; neighbouring heads of q
  * then share one. */
 MIXT_API mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                         const mixt_attention_options *o);
-#define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
+#define mixt_attention(b, q, k, v, ...)                                                                                \
+    mixt_attention_with((b), (q), (k), (v), MIXT_OPTIONS_AT(mixt_attention_options, __VA_ARGS__))
 
 typedef struct mixt_pool_options {
+    size_t struct_size;
     int64_t size;     /**< window height and width; required */
-    int64_t stride;   /**< default: size */
+    int64_t stride;   /**< default MIXT_AUTO: size */
     int64_t pad;      /**< default 0 */
-    int64_t size_d;   /**< depth of the window, of (N, D, H, W, C) only; default: size */
-    int64_t stride_d; /**< of depth; default: size_d */
+    int64_t size_d;   /**< depth of the window, of (N, D, H, W, C) only; default MIXT_AUTO: size */
+    int64_t stride_d; /**< of depth; default MIXT_AUTO: size_d */
     int64_t pad_d;    /**< of depth; default 0 */
 } mixt_pool_options;
+MIXT_API void mixt_pool_options_default(mixt_pool_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_pool_options                                                                                \
+    .struct_size = sizeof(mixt_pool_options), .stride = MIXT_AUTO, .size_d = MIXT_AUTO, .stride_d = MIXT_AUTO
 /** Over windows of (N, H, W, C), or of (N, D, H, W, C). Averages divide by the elements that are not padding. */
 MIXT_API mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 MIXT_API mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
-#define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
-#define mixt_avg_pool(b, x, ...) mixt_avg_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
+#define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), MIXT_OPTIONS_AT(mixt_pool_options, __VA_ARGS__))
+#define mixt_avg_pool(b, x, ...) mixt_avg_pool_with((b), (x), MIXT_OPTIONS_AT(mixt_pool_options, __VA_ARGS__))
 /** (N, H, W, C) or (N, D, H, W, C) → (N, C), the mean. */
 MIXT_API mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x);
 
@@ -249,30 +297,37 @@ MIXT_API mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
 
 /* rotary positions */
 typedef struct mixt_rotary_options {
+    size_t struct_size;
     int64_t dim;     /**< numbers of a head, even, at most 512; required */
-    double theta;    /**< base of the frequencies; default 10000 */
-    double factor;   /**< frequencies are divided by it; default 0: they are not */
+    double theta;    /**< base of the frequencies, above 0; default 10000 */
+    double factor;   /**< frequencies are divided by it; default 0: they are as they are */
     double low;      /**< with high: only those whose wavelength is past original / low, … */
     double high;     /**< … in part those between that and original / high, and no others; default 0: all */
     double original; /**< tokens that the model first learned with */
 } mixt_rotary_options;
+MIXT_API void mixt_rotary_options_default(mixt_rotary_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_rotary_options .struct_size = sizeof(mixt_rotary_options), .theta = 10000
 /** Cosines and sines for each token of ids (…, T) by its place in the text: FP32 (T, dim), made once for all layers. */
 MIXT_API mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
-#define mixt_rotary_table(b, ids, ...) mixt_rotary_table_with((b), (ids), &(mixt_rotary_options){__VA_ARGS__})
+#define mixt_rotary_table(b, ids, ...)                                                                                 \
+    mixt_rotary_table_with((b), (ids), MIXT_OPTIONS_AT(mixt_rotary_options, __VA_ARGS__))
 /** Turns the first `heads` heads of each row of x (B, T, C) by the angles of a table (T, dim), number i of a head
  *  together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed product take
  *  one pass. */
 MIXT_API mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
 
 typedef struct mixt_reduce_options {
+    size_t struct_size;
     int axes[MIXT_MAX_RANK]; /**< which dimensions, each once; negative counts from the end */
-    int axis_count;          /**< how many of them; 0: all dimensions */
+    int axis_count;          /**< how many of them; default MIXT_AUTO: all dimensions */
     bool keep;               /**< leave them as size 1 */
 } mixt_reduce_options;
+MIXT_API void mixt_reduce_options_default(mixt_reduce_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_reduce_options .struct_size = sizeof(mixt_reduce_options), .axis_count = MIXT_AUTO
 MIXT_API mixt_value mixt_sum_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
 MIXT_API mixt_value mixt_mean_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
-#define mixt_sum(b, x, ...) mixt_sum_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
-#define mixt_mean(b, x, ...) mixt_mean_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
+#define mixt_sum(b, x, ...) mixt_sum_with((b), (x), MIXT_OPTIONS_AT(mixt_reduce_options, __VA_ARGS__))
+#define mixt_mean(b, x, ...) mixt_mean_with((b), (x), MIXT_OPTIONS_AT(mixt_reduce_options, __VA_ARGS__))
 
 /* shape */
 /** At most one dimension may be -1: it takes what is left. */

@@ -20,27 +20,31 @@
 extern "C" {
 #endif
 
-/** Zeros are the defaults. */
 typedef struct mixt_cross_entropy_options {
+    size_t struct_size;
     float smoothing; /**< share of the target spread over all classes while training; default 0 */
     int64_t classes; /**< outputs that count, those behind are padding; default: all */
 } mixt_cross_entropy_options;
+MIXT_API void mixt_cross_entropy_options_default(mixt_cross_entropy_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_cross_entropy_options .struct_size = sizeof(mixt_cross_entropy_options)
 /** Cross-entropy of logits (…, classes) with INT32 labels (…); a negative label is left out. */
 MIXT_API mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
                                                  const mixt_cross_entropy_options *o);
 #define mixt_loss_cross_entropy(b, logits, labels, ...)                                                                \
-    mixt_loss_cross_entropy_with((b), (logits), (labels), &(mixt_cross_entropy_options){__VA_ARGS__})
+    mixt_loss_cross_entropy_with((b), (logits), (labels), MIXT_OPTIONS_AT(mixt_cross_entropy_options, __VA_ARGS__))
 /** Mean squared error against as many FP32 values; a NaN is left out. */
 MIXT_API mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values);
 /** Binary cross-entropy of logits with as many FP32 values from 0 to 1; a NaN is left out. */
 MIXT_API mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
 
-/** Zeros are the defaults. */
 typedef struct mixt_kl_options {
+    size_t struct_size;
     float temperature; /**< that both scores are divided by; default 1 */
     int64_t classes;   /**< scores of a row that count, those behind are padding; default: all */
     mixt_value labels; /**< INT32, one a row: a negative one leaves its row out; default: all rows count */
 } mixt_kl_options;
+MIXT_API void mixt_kl_options_default(mixt_kl_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_kl_options .struct_size = sizeof(mixt_kl_options), .temperature = 1
 /**
  * Kullback-Leibler divergence from a teacher: of softmax(logits / T) from softmax(teacher / T), the mean over rows.
  * @param logits (…, classes)
@@ -49,15 +53,17 @@ typedef struct mixt_kl_options {
  */
 MIXT_API mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o);
 #define mixt_loss_kl(b, logits, teacher, ...)                                                                          \
-    mixt_loss_kl_with((b), (logits), (teacher), &(mixt_kl_options){__VA_ARGS__})
+    mixt_loss_kl_with((b), (logits), (teacher), MIXT_OPTIONS_AT(mixt_kl_options, __VA_ARGS__))
 
-/** Zeros are the defaults. */
 typedef struct mixt_distill_options {
+    size_t struct_size;
     float weight;      /**< the teacher's share w, above 0 and at most 1; default 0.5 */
     float temperature; /**< T, that scores are divided by; default 1 */
     float smoothing;   /**< of the labels, as for cross-entropy; default 0 */
     int64_t classes;   /**< scores of a row that count; default: all */
 } mixt_distill_options;
+MIXT_API void mixt_distill_options_default(mixt_distill_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_distill_options .struct_size = sizeof(mixt_distill_options), .weight = 0.5f, .temperature = 1
 /**
  * What a student learns from a teacher and from labels: (1 - w) · cross-entropy + w · T² · KL. The same as the sum of
  * the two losses, but the logits are read once for both; accuracy is that of the cross-entropy.
@@ -65,10 +71,10 @@ typedef struct mixt_distill_options {
 MIXT_API mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
                                            const mixt_distill_options *o);
 #define mixt_loss_distill(b, logits, teacher, labels, ...)                                                             \
-    mixt_loss_distill_with((b), (logits), (teacher), (labels), &(mixt_distill_options){__VA_ARGS__})
+    mixt_loss_distill_with((b), (logits), (teacher), (labels), MIXT_OPTIONS_AT(mixt_distill_options, __VA_ARGS__))
 
-/** Zeros are the defaults. */
 typedef struct mixt_ctc_options {
+    size_t struct_size;
     int64_t blank;     /**< the class that says nothing; default 0 */
     mixt_value frames; /**< INT32 (N): frames that each sample has; default: all have all */
     int64_t stride;    /**< of `frames`: so many of them are one frame of the logits, as where a model pools them;
@@ -76,6 +82,8 @@ typedef struct mixt_ctc_options {
     int64_t window; /**< of `frames`: so many of them a frame of the logits has seen. It counts where a sample has all
                          of them, as in a sample that is not padded; default 1: any of them */
 } mixt_ctc_options;
+MIXT_API void mixt_ctc_options_default(mixt_ctc_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_ctc_options .struct_size = sizeof(mixt_ctc_options), .stride = 1, .window = 1
 /**
  * Connectionist temporal classification: -log of how likely the labels are over all ways to place them on the frames,
  * with repeats and blanks between. The mean over samples; those that cannot be, because their labels need more frames
@@ -88,7 +96,7 @@ typedef struct mixt_ctc_options {
 MIXT_API mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
                                        const mixt_ctc_options *o);
 #define mixt_loss_ctc(b, logits, labels, lengths, ...)                                                                 \
-    mixt_loss_ctc_with((b), (logits), (labels), (lengths), &(mixt_ctc_options){__VA_ARGS__})
+    mixt_loss_ctc_with((b), (logits), (labels), (lengths), MIXT_OPTIONS_AT(mixt_ctc_options, __VA_ARGS__))
 
 /** The place of each sample in its batch, INT32, and -1 where its target is negative: labels for losses that tell a
  *  sample's own partner from those of the others, as a contrastive one does.

@@ -76,6 +76,7 @@ typedef struct mixt_alert {
 
 /** What the monitor holds figures against. */
 typedef struct mixt_monitor_options {
+    size_t struct_size;
     int64_t window;       /**< updates that "usual" is found from, 10 to 1024 */
     double loss_sigma;    /**< deviations above the usual loss that are too many; 0: not judged */
     double grad_sigma;    /**< the same of the gradient's norm */
@@ -86,9 +87,10 @@ typedef struct mixt_monitor_options {
                                after each that follows at once */
     double scale_floor;   /**< loss scale at which scaling has given up; 0: not judged */
 } mixt_monitor_options;
-
-/** 100 updates, 6 and 8 deviations, norms of 100 and 0.001, 90% of the memory, 100 updates, 1. */
-MIXT_API mixt_monitor_options mixt_monitor_options_default(void);
+MIXT_API void mixt_monitor_options_default(mixt_monitor_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_monitor_options                                                                             \
+    .struct_size = sizeof(mixt_monitor_options), .window = 100, .loss_sigma = 6, .grad_sigma = 8,                      \
+    .grad_norm_max = 100, .grad_norm_min = 0.001, .memory_warn = 0.9, .cooldown = 100, .scale_floor = 1
 
 /** Figures of one update, as mixt_step has them, and of the machine. NaN: not known. */
 typedef struct mixt_signals {

@@ -24,13 +24,16 @@ MIXT_API float mixt_fp8_e5m2_to_fp32(uint8_t bits);
 /** The nearest value with 10 mantissa bits, as FP32. */
 MIXT_API float mixt_tf32_round(float value);
 
-/** How an array conversion rounds and scales. Zero-initialised: nearest-even, scale 1, seed 0. */
+/** How an array conversion rounds and scales. */
 typedef struct mixt_convert_options {
+    size_t struct_size;
     bool stochastic; /**< round up with probability equal to the distance (floats to narrower floats; INT8) */
     uint64_t seed;   /**< of the stochastic bits: same seed, same result, whatever the thread count */
-    float scale;     /**< INT8, UINT8 and FP8 only, read or written: stored = value / scale; 0 means 1 */
+    float scale;     /**< INT8, UINT8 and FP8 only, read or written: stored = value / scale; above 0; default 1 */
     bool saturate;   /**< clamp to the largest finite value instead of giving infinity or NaN (FP16, FP8) */
 } mixt_convert_options;
+MIXT_API void mixt_convert_options_default(mixt_convert_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_convert_options .struct_size = sizeof(mixt_convert_options), .scale = 1
 
 /**
  * Converts `count` elements. Regions must not overlap, except that dst == src is allowed when both formats have the

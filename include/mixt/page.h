@@ -16,10 +16,12 @@
 extern "C" {
 #endif
 
-/** Zero-initialised: every default. */
 typedef struct mixt_page_options {
+    size_t struct_size;
     bool overwrite; /**< replace a file that is there */
 } mixt_page_options;
+MIXT_API void mixt_page_options_default(mixt_page_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_page_options .struct_size = sizeof(mixt_page_options)
 
 enum { MIXT_PAGE_RUNS_MAX = 1000 };
 

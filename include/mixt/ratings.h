@@ -26,12 +26,14 @@ typedef struct mixt_rated {
 MIXT_API mixt_status mixt_ratings_top(mixt_trainer *trainer, const mixt_data *seen, int64_t user, int64_t top,
                                       mixt_rated *items, int64_t *found);
 
-/** Zeros are the defaults. */
 typedef struct mixt_ranking_options {
+    size_t struct_size;
     int64_t others; /**< items that each one held out is ranked with; default 99 */
     int64_t cut;    /**< places that count; default 10 */
     uint64_t seed;  /**< of which items those are; default 0 */
 } mixt_ranking_options;
+MIXT_API void mixt_ranking_options_default(mixt_ranking_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_ranking_options .struct_size = sizeof(mixt_ranking_options), .others = 99, .cut = 10
 
 /** How well items are ranked. */
 typedef struct mixt_ranking {

@@ -159,8 +159,9 @@ MIXT_API mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *polic
  * ask for the same after the same update: else the run ends and says who did not. */
 MIXT_API mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
 
-/** How to open a run. Zero-initialised: every default. */
+/** How to open a run. */
 typedef struct mixt_run_options {
+    size_t struct_size;
     const char *const *settings; /**< "key=value" that win over the file, ended by NULL; NULL: none */
     const char *allow;           /**< resume: keys, separated by commas, that may differ from the run's; see there */
     int64_t before;          /**< resume: go on from the newest checkpoint that was made before this update, or from the
@@ -179,6 +180,8 @@ typedef struct mixt_run_options {
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
 } mixt_run_options;
+MIXT_API void mixt_run_options_default(mixt_run_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_run_options .struct_size = sizeof(mixt_run_options)
 
 /**
  * Opens data and model and compiles the training step; large memory is not taken yet and nothing is written.
@@ -204,10 +207,11 @@ MIXT_API mixt_status mixt_run_resume_with(const char *folder, const mixt_run_opt
 MIXT_API mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options,
                                         mixt_run **run);
 #ifndef __cplusplus
-#define mixt_run_open(path, run, ...) mixt_run_open_with((path), &(mixt_run_options){__VA_ARGS__}, (run))
-#define mixt_run_resume(folder, run, ...) mixt_run_resume_with((folder), &(mixt_run_options){__VA_ARGS__}, (run))
+#define mixt_run_open(path, run, ...) mixt_run_open_with((path), MIXT_OPTIONS_AT(mixt_run_options, __VA_ARGS__), (run))
+#define mixt_run_resume(folder, run, ...)                                                                              \
+    mixt_run_resume_with((folder), MIXT_OPTIONS_AT(mixt_run_options, __VA_ARGS__), (run))
 #define mixt_run_load(folder, weights, run, ...)                                                                       \
-    mixt_run_load_with((folder), (weights), &(mixt_run_options){__VA_ARGS__}, (run))
+    mixt_run_load_with((folder), (weights), MIXT_OPTIONS_AT(mixt_run_options, __VA_ARGS__), (run))
 #endif
 /** NULL is allowed. */
 MIXT_API void mixt_run_close(mixt_run *run);

@@ -56,8 +56,8 @@ typedef struct mixt_search_event {
     double change, spread; /**< of the loss: TRIED: of this policy, BEST: of the best; INFINITY: it diverged */
 } mixt_search_event;
 
-/** Zero means the default. */
 typedef struct mixt_search_options {
+    size_t struct_size;
     double lose; /**< tolerance: relative change of the validation loss, 0.001 for 0.1%; at most 1; default 0.001 */
     mixt_search_goal goal; /**< default: time */
     double budget;         /**< seconds of this call, after which it ends with the best so far; default 600 */
@@ -75,6 +75,9 @@ typedef struct mixt_search_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *user; /**< for both */
 } mixt_search_options;
+MIXT_API void mixt_search_options_default(mixt_search_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_search_options                                                                              \
+    .struct_size = sizeof(mixt_search_options), .lose = 0.001, .budget = 600, .trials = 3
 
 /**
  * Searches until nothing is left to try, the budget is spent or `watch` ends it; all three are a success.
@@ -87,7 +90,8 @@ typedef struct mixt_search_options {
 MIXT_API mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options,
                                       mixt_search_result **result);
 #ifndef __cplusplus
-#define mixt_search(config, result, ...) mixt_search_with((config), &(mixt_search_options){__VA_ARGS__}, (result))
+#define mixt_search(config, result, ...)                                                                               \
+    mixt_search_with((config), MIXT_OPTIONS_AT(mixt_search_options, __VA_ARGS__), (result))
 #endif
 /** NULL is allowed. */
 MIXT_API void mixt_search_free(mixt_search_result *result);

@@ -67,11 +67,11 @@ typedef struct mixt_sensitivity_event {
     const char *text;      /**< what they are for */
 } mixt_sensitivity_event;
 
-/** Zeros are the defaults. */
 typedef struct mixt_sensitivity_options {
+    size_t struct_size;
     const char *formats; /**< separated by commas, of "fp16", "bf16", "tf32"; default: those that the device has */
     int64_t trials;      /**< batches at each point of training, 1 to 1000; default 5 */
-    int64_t confirm;     /**< cells to measure directly, the worst first; default 8, -1: none */
+    int64_t confirm;     /**< cells to measure directly, the worst first; default 8 */
     bool replay_all;     /**< measure every cell directly, not only the worst */
     const char *folder;  /**< of this configuration's run: its checkpoints are points of training too, after the weights
                               as they are; default: none */
@@ -79,6 +79,9 @@ typedef struct mixt_sensitivity_options {
     bool (*watch)(void *user, const mixt_sensitivity_event *event);
     void *user; /**< for it */
 } mixt_sensitivity_options;
+MIXT_API void mixt_sensitivity_options_default(mixt_sensitivity_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_sensitivity_options                                                                         \
+    .struct_size = sizeof(mixt_sensitivity_options), .trials = 5, .confirm = 8
 
 /**
  * Measures a run's model at the weights that it has, or begins with.
@@ -90,7 +93,7 @@ MIXT_API mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensiti
                                                mixt_sensitivity **sensitivity);
 #ifndef __cplusplus
 #define mixt_sensitivity_new(run, sensitivity, ...)                                                                    \
-    mixt_sensitivity_new_with((run), &(mixt_sensitivity_options){__VA_ARGS__}, (sensitivity))
+    mixt_sensitivity_new_with((run), MIXT_OPTIONS_AT(mixt_sensitivity_options, __VA_ARGS__), (sensitivity))
 #endif
 /**
  * The same of a trainer of your own.

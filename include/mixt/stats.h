@@ -71,13 +71,16 @@ enum { MIXT_STATS_FLIPS_EXACT = 20, MIXT_STATS_FLIPS_DRAWN = 100000 };
 MIXT_API double mixt_stats_flip_p(const double *values, int64_t count, double value, mixt_stats_side side,
                                   uint64_t seed);
 
-/** Zero-initialised: every default. */
 typedef struct mixt_stats_bootstrap_options {
+    size_t struct_size;
     double confidence; /**< default 0.95 */
     int64_t draws;     /**< resamples; default 10000, at most 10 million */
     uint64_t seed;     /**< default 0 */
     bool percentile;   /**< the plain percentiles, not corrected for bias and skew (BCa) */
 } mixt_stats_bootstrap_options;
+MIXT_API void mixt_stats_bootstrap_options_default(mixt_stats_bootstrap_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_stats_bootstrap_options                                                                     \
+    .struct_size = sizeof(mixt_stats_bootstrap_options), .confidence = 0.95, .draws = 10000
 /** The bootstrap interval of the mean: for numbers that are skewed. @return MIXT_ERROR_ARGUMENT for fewer than two
  *  numbers or one that is not finite. */
 MIXT_API mixt_status mixt_stats_bootstrap(const double *values, int64_t count,

@@ -19,20 +19,21 @@ typedef struct mixt_context mixt_context;
 typedef struct mixt_model mixt_model;
 typedef struct mixt_trainer mixt_trainer;
 
-/** Zeros are the defaults. */
 typedef struct mixt_context_options {
+    size_t struct_size;
     /** "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
     const char *device;
     int threads; /**< CPU threads, of the whole process from now on; 0: MIXT_THREADS, else all cores it may use */
 } mixt_context_options;
+MIXT_API void mixt_context_options_default(mixt_context_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_context_options .struct_size = sizeof(mixt_context_options)
 
 /** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
  *  Options may be NULL, here as in every function that takes some: all defaults. */
 MIXT_API mixt_context *mixt_open_with(const mixt_context_options *options);
 #ifndef __cplusplus
 /** mixt_open(.device = "cpu", .threads = 4): what is not named has its default. */
-#define mixt_open(...)                                                                                                 \
-    mixt_open_with((mixt_context_options[1]){MIXT_OPTIONS(mixt_context_options, .threads = 0, __VA_ARGS__)})
+#define mixt_open(...) mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, __VA_ARGS__))
 #endif
 /** Frees the context and everything made from it. NULL is allowed. Whoever uses one of these objects later, or closes
  *  the context again, is told so by MIXT_ERROR_STATE (or by mixt_error_text, where a function returns none). */
@@ -47,32 +48,33 @@ MIXT_API mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, 
 /** mixt_data_new(context, "idx:mnist", .split = "test", .seed = 1): what is not named has its default. */
 #define mixt_data_new(context, ...)                                                                                    \
     mixt_data_new_with((context), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                  \
-                       (mixt_data_options[1]){MIXT_DATA_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+                       MIXT_OPTIONS_AT(mixt_data_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
-/** Zeros are the defaults. */
 typedef struct mixt_model_options {
+    size_t struct_size;
     void *user;            /**< mixt_builder_user gives it to the model function */
     float label_smoothing; /**< cross-entropy: share of the target spread over all classes; default 0 */
 } mixt_model_options;
+MIXT_API void mixt_model_options_default(mixt_model_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_model_options .struct_size = sizeof(mixt_model_options)
 MIXT_API mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
                                          const mixt_model_options *options);
 #ifndef __cplusplus
 /** mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f) */
 #define mixt_model_new(context, fn, ...)                                                                               \
-    mixt_model_new_with(                                                                                               \
-        (context), (fn), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                           \
-        (mixt_model_options[1]){MIXT_OPTIONS(mixt_model_options, .user = NULL, MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+    mixt_model_new_with((context), (fn), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                           \
+                        MIXT_OPTIONS_AT(mixt_model_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
-/** An option that the policy decides; a number that nobody means. */
-#define MIXT_BY_POLICY (-2147483647 - 1)
+/** An option that the policy decides. */
+#define MIXT_BY_POLICY MIXT_AUTO
 
-/** How to train. Fill it with mixt_trainer_options_default or MIXT_TRAINER_OPTIONS, then change what you like: 0 means
- *  0. A struct set to zeros therefore has a batch of 0, which is refused. NULL for a string means its default.
+/** How to train. NULL for a text means its default.
  *  Clipping and loss scaling that are left at MIXT_BY_POLICY (and loss_scale at NULL) are what the policy says, and
  *  where it says nothing, what is written here. */
 typedef struct mixt_trainer_options {
+    size_t struct_size;
     const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", a policy file, or "auto": for the device */
     const mixt_policy *policy; /**< in place of precision: copied; default NULL */
     const char *optimizer;     /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
@@ -126,22 +128,20 @@ typedef struct mixt_trainer_options {
     const char
         *faults; /**< for tests: "kind@update:layer, …", what is to go wrong (docs/diagnosis.md); default: none */
 } mixt_trainer_options;
-/** Every default: what NULL for options means. */
-MIXT_API mixt_trainer_options mixt_trainer_options_default(void);
+MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_trainer_options                                                                             \
+    .struct_size = sizeof(mixt_trainer_options), .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1,       \
+    .ranks = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant",   \
+    .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY, .clip_value = MIXT_BY_POLICY,                          \
+    .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY, .scale_backoff = MIXT_BY_POLICY,                     \
+    .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY, .scale_interval = MIXT_BY_POLICY,                  \
+    .scale_hysteresis = MIXT_BY_POLICY
 MIXT_API mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #ifndef __cplusplus
-#define MIXT_TRAINER_DEFAULTS                                                                                          \
-    .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1, .ranks = 1, .lr = 1e-3f, .momentum = 0.9f,         \
-    .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000,          \
-    .clip = MIXT_BY_POLICY, .clip_value = MIXT_BY_POLICY, .scale_init = MIXT_BY_POLICY,                                \
-    .scale_growth = MIXT_BY_POLICY, .scale_backoff = MIXT_BY_POLICY, .scale_floor = MIXT_BY_POLICY,                    \
-    .scale_ceiling = MIXT_BY_POLICY, .scale_interval = MIXT_BY_POLICY, .scale_hysteresis = MIXT_BY_POLICY
-/** The defaults but for the fields named: MIXT_TRAINER_OPTIONS(.lr = 0.1f, .beta1 = 0) */
-#define MIXT_TRAINER_OPTIONS(...) MIXT_OPTIONS(mixt_trainer_options, MIXT_TRAINER_DEFAULTS, __VA_ARGS__)
 /** mixt_trainer_new(model, .precision = "bf16", .lr = 0.1f): what is not named has its default. */
 #define mixt_trainer_new(...)                                                                                          \
     mixt_trainer_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                          \
-                          (mixt_trainer_options[1]){MIXT_TRAINER_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+                          MIXT_OPTIONS_AT(mixt_trainer_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 /** What a step did. */
@@ -226,13 +226,15 @@ MIXT_API mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *
  * same; total_steps and eval_batch may differ. So may device, number of threads and instruction set, but then the bits
  * are others. */
 MIXT_API mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
-/** Zeros are the defaults. */
 typedef struct mixt_restore_options {
+    size_t struct_size;
     /** The trainer's policy, loss scaling and clipping may be others than those of the one that was saved: the state is
      *  the checkpoint's, the working copies are made anew, and the loss scale goes on as mixt_trainer_set_policy has
      * it. Default: refused. */
     bool allow_policy;
 } mixt_restore_options;
+MIXT_API void mixt_restore_options_default(mixt_restore_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_restore_options .struct_size = sizeof(mixt_restore_options)
 /** @param options NULL: as mixt_trainer_restore. */
 MIXT_API mixt_status mixt_trainer_restore_with(mixt_trainer *trainer, const char *folder,
                                                const mixt_restore_options *options);

@@ -104,16 +104,37 @@ typedef enum mixt_work {
     MIXT_WORK_COUNT
 } mixt_work;
 
+/* ---- options ----
+ *
+ * What a function can do without stands in a struct of options, which begins with its own size. It is filled with all
+ * defaults first, by MIXT_OPTIONS or by the function that is called as the struct is, with _default behind it:
+ *
+ *   mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .lr = 0.1f); // C
+ *
+ *   mixt_trainer_options o;                                                  // C++, and where names are bound
+ *   mixt_trainer_options_default(&o, sizeof o);
+ *   o.lr = 0.1f;
+ *
+ * A program that was compiled with a smaller struct gets the defaults of what it does not know. A struct that was not
+ * filled, its size 0, is refused, and so is one that sets what the library does not know yet. NULL for a struct means
+ * all defaults. 0 means 0; where it cannot be meant (a count, a number of bytes), it stands for "not given", and the
+ * field says what holds then. NULL for a text or an array means that none is given. */
+
+/** A number that the library is to choose, by what the option's own words say; nobody means this one. */
+#define MIXT_AUTO (-2147483647 - 1)
+
 #ifndef __cplusplus
-/* Behind the macros that take options as .field = value (mixt_trainer_new and its like): the defaults stand first,
- * what the caller names replaces them. Such replacing is what compilers warn of with -Wextra, so they are told that it
- * is meant. MIXT_OPTIONS is the struct itself; the other two part a macro's last plain argument from the options. */
+/** A struct of options with its defaults but for the fields named: MIXT_OPTIONS(mixt_run_options, .signals = true).
+ *  That one replaces the other is what compilers warn of with -Wextra, so they are told that it is meant. */
 #define MIXT_OPTIONS(type, ...)                                                                                        \
     __extension__({                                                                                                    \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
-            type mixt_options_made = {__VA_ARGS__};                                                                    \
+            type mixt_options_made = {MIXT_DEFAULTS_##type, __VA_ARGS__};                                              \
         _Pragma("GCC diagnostic pop") mixt_options_made;                                                               \
     })
+/** The address of such a struct, which is there as long as the block around it. */
+#define MIXT_OPTIONS_AT(type, ...) ((type[1]){MIXT_OPTIONS(type, __VA_ARGS__)})
+/* Two that part a macro's last plain argument from the options behind it. */
 #define MIXT_OPTIONS_FIRST(first, ...) (first)
 #define MIXT_OPTIONS_REST(first, ...) __VA_ARGS__
 #endif

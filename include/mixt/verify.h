@@ -46,21 +46,26 @@ typedef struct mixt_verify_event {
     const char *text;      /**< NOTE, else "" */
 } mixt_verify_event;
 
-/** Zero means the default. */
 typedef struct mixt_verify_options {
+    size_t struct_size;
     int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default 3 */
     int64_t steps; /**< updates of each run; default: as the configuration says */
     /** What counts as there, for "time to target" and what goes with it: the loss of training, as the mean over a
-     *  twentieth of the updates. Default: the higher of a seed's two losses at the end, so that both get there. */
+     *  twentieth of the updates. Default MIXT_AUTO: the higher of a seed's two losses at the end, so that both get
+     * there. */
     double target_loss;
     double target_accuracy; /**< instead of it: the accuracy of training, from 0 to 1 */
-    double price;           /**< of an hour of this machine; default: not known */
+    double price;           /**< of an hour of this machine; default MIXT_AUTO: not known */
     /** Hears what happens; false ends it without a verdict. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_verify_event *event);
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *user; /**< for both */
 } mixt_verify_options;
+MIXT_API void mixt_verify_options_default(mixt_verify_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_verify_options                                                                              \
+    .struct_size = sizeof(mixt_verify_options), .seeds = 3, .price = MIXT_AUTO, .target_loss = MIXT_AUTO,              \
+    .target_accuracy = MIXT_AUTO
 
 /**
  * Trains every seed in both precisions and measures each run.
@@ -72,7 +77,7 @@ typedef struct mixt_verify_options {
 MIXT_API mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
                                       mixt_verification **verification);
 #define mixt_verify(config, verification, ...)                                                                         \
-    mixt_verify_with((config), &(mixt_verify_options){__VA_ARGS__}, (verification))
+    mixt_verify_with((config), MIXT_OPTIONS_AT(mixt_verify_options, __VA_ARGS__), (verification))
 /** NULL is allowed. */
 MIXT_API void mixt_verification_free(mixt_verification *verification);
 

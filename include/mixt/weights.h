@@ -36,8 +36,9 @@ MIXT_API mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dt
                                        const mixt_convert_options *options, bool overwrite,
                                        mixt_convert_report *report);
 
-/** How to export a run's weights. Zeros are the defaults. */
+/** How to export a run's weights. */
 typedef struct mixt_export_options {
+    size_t struct_size;
     const char *weights; /**< "final" (default), "best", "last", or the number of a checkpoint */
     const char *folder;  /**< to write to, made if it is not there; never the run's own; default: RUN/export */
     mixt_dtype dtype;    /**< FP32 (default), FP16 or BF16; a weight that FP16 cannot hold is an error */
@@ -48,6 +49,8 @@ typedef struct mixt_export_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
 } mixt_export_options;
+MIXT_API void mixt_export_options_default(mixt_export_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_export_options .struct_size = sizeof(mixt_export_options)
 
 /** What was written. After a failure it holds what was known by then. */
 typedef struct mixt_export_report {

@@ -47,9 +47,10 @@ typedef struct mixt_zoo_size {
 /** The sizes that may be chosen for a model. Returns how many were written; 0 for a name that there is not. */
 MIXT_API int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 
-/** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
+/** Sizes of a model. 0: not given, the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
 typedef struct mixt_zoo_options {
+    size_t struct_size;
     const int64_t *hidden; /**< mlp, ncf, vgg, c3d, speech: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
     const int64_t
@@ -74,6 +75,8 @@ typedef struct mixt_zoo_options {
     const char *pool;      /**< bert_classify: "first" ([CLS]) or "mean" (of the tokens) stands for a text */
     float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
 } mixt_zoo_options;
+MIXT_API void mixt_zoo_options_default(mixt_zoo_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_zoo_options .struct_size = sizeof(mixt_zoo_options)
 
 /**
  * A model for samples like those of `data`, with cross-entropy for classes and tokens, mean squared error for values
@@ -86,9 +89,8 @@ MIXT_API mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name
 #ifndef __cplusplus
 /** mixt_zoo_model(context, "mlp", data, .dropout = 0.1f): what is not named has its default. */
 #define mixt_zoo_model(context, name, ...)                                                                             \
-    mixt_zoo_model_with(                                                                                               \
-        (context), (name), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                         \
-        (mixt_zoo_options[1]){MIXT_OPTIONS(mixt_zoo_options, .layers = 0, MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+    mixt_zoo_model_with((context), (name), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                         \
+                        MIXT_OPTIONS_AT(mixt_zoo_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
 /* The public trainer's checkpoints: written and read by the caller's thread. */
 #include "api/api.h"
 
+#include "base/options.h"
+
 #include "train/checkpoint.h"
 
 static mixt_status check_name(const char *folder)
@@ -53,7 +55,9 @@ mixt_status mixt_trainer_restore_with(mixt_trainer *t, const char *folder, const
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, folder));
-    return mixt__context_note(t->context, restore(t->inner, folder, options && options->allow_policy));
+    mixt_restore_options own = MIXT_OPTIONS(mixt_restore_options);
+    MIXT_TRY(mixt__context_note(t->context, mixt__options(mixt_restore_options, &own, options)));
+    return mixt__context_note(t->context, restore(t->inner, folder, own.allow_policy));
 }
 
 mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)

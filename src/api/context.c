@@ -4,6 +4,7 @@
 #include "backend/cpu/apart.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/threads.h"
 #include "data/data.h"
 #include "runtime/candidates.h"
@@ -75,10 +76,12 @@ mixt_status mixt__device_open(const char *name, mixt__device **device)
     return MIXT_OK;
 }
 
-mixt_context *mixt_open_with(const mixt_context_options *options)
+mixt_context *mixt_open_with(const mixt_context_options *given)
 {
     mixt__device *device;
-    options = options ? options : &(mixt_context_options){0};
+    mixt_context_options own = MIXT_OPTIONS(mixt_context_options), *options = &own;
+    if (mixt__options(mixt_context_options, &own, given) != MIXT_OK)
+        return NULL;
     if (options->threads < 0) {
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
@@ -193,12 +196,15 @@ static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_mode
 }
 
 mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
-                                const mixt_model_options *options)
+                                const mixt_model_options *given)
 {
     if (mixt__need_context(context) != MIXT_OK)
         return NULL;
-    options = options ? options : &(mixt_model_options){0};
-    if (mixt__context_note(context, check_model(fn, loss, options)) != MIXT_OK)
+    mixt_model_options own = MIXT_OPTIONS(mixt_model_options), *options = &own;
+    mixt_status status = mixt__options(mixt_model_options, &own, given);
+    if (status == MIXT_OK)
+        status = check_model(fn, loss, options);
+    if (mixt__context_note(context, status) != MIXT_OK)
         return NULL;
     return mixt__context_add_model(
         context,

@@ -1,10 +1,6 @@
 /* The public generator: precision by name or file, weights from a file, failures noted in the context. */
 #include "api/weights.h"
-
-mixt_generator_options mixt_generator_options_default(void)
-{
-    return (mixt_generator_options){MIXT_GENERATOR_DEFAULTS};
-}
+#include "base/options.h"
 
 static mixt_status nothing(void *user)
 {
@@ -59,8 +55,10 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    mixt_generator_options defaults = mixt_generator_options_default(); // weights are missing there: that is said
-    return mixt__generator_make(model->context, &model->model, options ? options : &defaults, NULL);
+    mixt_generator_options own = MIXT_OPTIONS(mixt_generator_options); // weights are missing there: that is said
+    if (mixt__context_note(model->context, mixt__options(mixt_generator_options, &own, options)) != MIXT_OK)
+        return NULL;
+    return mixt__generator_make(model->context, &model->model, &own, NULL);
 }
 
 const char *mixt_generator_doubt(const mixt_generator *g)

@@ -1,17 +1,13 @@
 /* The public trainer: precision by name or file, failures noted in the context, weights to and from files. */
 #include "api/api.h"
 
+#include "base/options.h"
 #include "machine/machine.h"
 #include "num/num.h"
 #include "store/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>
-
-mixt_trainer_options mixt_trainer_options_default(void)
-{
-    return (mixt_trainer_options){MIXT_TRAINER_DEFAULTS};
-}
 
 /** Copies the options, strings included: they are read again when the precision changes. */
 static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
@@ -86,8 +82,10 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    mixt_trainer_options defaults = mixt_trainer_options_default();
-    return mixt__trainer_open(model->context, &model->model, options ? options : &defaults);
+    mixt_trainer_options own = MIXT_OPTIONS(mixt_trainer_options);
+    if (mixt__context_note(model->context, mixt__options(mixt_trainer_options, &own, options)) != MIXT_OK)
+        return NULL;
+    return mixt__trainer_open(model->context, &model->model, &own);
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)

@@ -2,6 +2,7 @@
 #include "mixt/zoo.h"
 
 #include "api/api.h"
+#include "base/options.h"
 #include "base/words.h"
 #include "models/models.h"
 
@@ -137,7 +138,9 @@ mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const m
     if (mixt__need_context(context) != MIXT_OK)
         return NULL;
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
-    mixt_status status = sizes ? make(name, data, options ? options : &(mixt_zoo_options){0}, sizes, &model)
-                               : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
+    mixt_zoo_options own = MIXT_OPTIONS(mixt_zoo_options);
+    mixt_status status = mixt__options(mixt_zoo_options, &own, options);
+    if (status == MIXT_OK)
+        status = sizes ? make(name, data, &own, sizes, &model) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
     return mixt__context_note(context, status) == MIXT_OK ? mixt__context_add_model(context, &model) : NULL;
 }

@@ -1,6 +1,8 @@
 /* Makes the candidates for a configuration on a machine, plans and times each, and hands them to the judge. */
 #include "choose/advice.h"
 
+#include "base/options.h"
+
 #include "choose/assumed.h"
 #include "choose/by_layer.h"
 #include "choose/look.h"
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const double lose_default = 0.005, clip_usual = 1, trial_default = 30;
+static const double clip_usual = 1;
 /** Of the time for trials, what the look at one step's ops may take, and the trial of a policy by layer. */
 static const double look_share = 0.2, again_share = 0.2;
 
@@ -262,7 +264,7 @@ static mixt_status complete_policy(mixt_advice *a, mixt__contender *c)
 /** Seconds that all that is measured may take. */
 static double trial_limit(const asking *q)
 {
-    return q->options->trial > 0 ? q->options->trial : q->options->trial < 0 ? 0 : trial_default;
+    return q->options->trial;
 }
 
 /** Seconds that finding the largest batch may take: a GPU times its algorithms anew for every batch that is tried. */
@@ -304,19 +306,20 @@ static mixt_status conclude(asking *q)
 
 static mixt_status check_options(const mixt_advise_options *o)
 {
-    if (!(o->lose >= 0 && o->lose <= 1) && o->lose != MIXT_LOSE_NOTHING)
+    if (!(o->lose >= 0 && o->lose <= 1))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: lose %g: must be a share from 0 to 1", o->lose);
-    if (!(o->price >= 0 && o->price < INFINITY))
+    if (o->price != MIXT_AUTO && !(o->price >= 0 && o->price < INFINITY))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: price %g: must be 0 or above", o->price);
-    if (isnan(o->trial))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: trial: must be a number of seconds");
+    if (!(o->trial >= 0))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: trial %g: must be 0 seconds or more", o->trial);
     return MIXT_OK;
 }
 
 static mixt_status open_run(asking *q, const mixt_config *config)
 {
     mixt_advice *a = q->advice;
-    mixt_run_options options = {.progress = q->options->progress, .user = q->options->user};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .progress = q->options->progress, .user = q->options->user);
     mixt_config *copy;
     int64_t asked = mixt_config_int(config, "train.memory");
     MIXT_TRY(mixt_config_copy(config, &copy));
@@ -334,8 +337,8 @@ static mixt_status open_run(asking *q, const mixt_config *config)
         a->limit = (size_t)asked;
     if (q->options->memory && q->options->memory < a->limit)
         a->limit = q->options->memory;
-    a->lose = q->options->lose == MIXT_LOSE_NOTHING ? 0 : q->options->lose > 0 ? q->options->lose : lose_default;
-    a->price = q->options->price > 0 ? q->options->price : a->machine->info.price;
+    a->lose = q->options->lose;
+    a->price = q->options->price == MIXT_AUTO ? a->machine->info.price : q->options->price;
     a->updates = mixt_run_describe(q->run).total_steps;
     a->split = mixt__trainer_settings_of(q->run->experiment.trainer->inner)->split;
     return MIXT_OK;
@@ -374,11 +377,13 @@ static mixt_status ask(asking *q, const mixt_config *config)
 
 mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options, mixt_advice **advice)
 {
-    asking q = {.options = options ? options : &(mixt_advise_options){0}};
+    mixt_advise_options own = MIXT_OPTIONS(mixt_advise_options);
+    asking q = {.options = &own};
     MIXT_TRY(mixt__need(advice));
     *advice = NULL;
     MIXT_TRY(mixt__need(config));
-    MIXT_TRY(check_options(q.options));
+    MIXT_TRY(mixt__options(mixt_advise_options, &own, options));
+    MIXT_TRY(check_options(&own));
     q.advice = mixt__alloc(sizeof *q.advice);
     if (!q.advice)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for advice");

@@ -127,7 +127,7 @@ mixt_status mixt__by_layer_bearable(mixt_run *run, const mixt__contender *fp32, 
 {
     mixt_trainer *trainer;
     mixt_sensitivity *found = NULL;
-    mixt_sensitivity_options options = {.trials = BATCHES, .confirm = -1};
+    mixt_sensitivity_options options = MIXT_OPTIONS(mixt_sensitivity_options, .trials = BATCHES, .confirm = 0);
     options.formats = mixt_dtype_name(low->format);
     *policy = NULL;
     *layers = 0;

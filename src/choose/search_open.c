@@ -3,6 +3,7 @@
  */
 #include "choose/search.h"
 
+#include "base/options.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "mixt/machine.h"
@@ -12,16 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    STEPS_MIN = 8,
-    STEPS_MAX = 200,
-    STEPS_ASKED_MAX = 1000000000,
-    TRIALS_DEFAULT = 3,
-    TRIALS_MIN = 2,
-    PLANNED_TRIES = 24
-};
+enum { STEPS_MIN = 8, STEPS_MAX = 200, STEPS_ASKED_MAX = 1000000000, TRIALS_MIN = 2, PLANNED_TRIES = 24 };
 
-static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
+static const double lose_most = 1;
 static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "held_out_steps"}; // what is settled of them
 
 static mixt_status check_formats(const char *formats)
@@ -42,10 +36,12 @@ static mixt_status check_formats(const char *formats)
     return MIXT_OK;
 }
 
-/** Refuses what cannot be meant and fills in defaults. */
-static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
+/** Refuses what cannot be meant. */
+static mixt_status settle_options(mixt__search *s, const mixt_search_options *given)
 {
-    s->options = *o;
+    s->options = MIXT_OPTIONS(mixt_search_options);
+    MIXT_TRY(mixt__options(mixt_search_options, &s->options, given));
+    const mixt_search_options *o = &s->options;
     MIXT_TRY(mixt__need(o->write));
     if (!*o->write)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "write: the name of the policy's file is empty");
@@ -55,15 +51,12 @@ static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
     if (o->steps < 0 || o->steps > STEPS_ASKED_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: from 0 to %d", (long long)o->steps, STEPS_ASKED_MAX);
-    if (o->trials && (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX))
+    if (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
                           (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
     MIXT_TRY(check_formats(o->formats));
-    if (o->lose == 0)
-        s->options.lose = lose_default;
-    s->budget = o->budget > 0 ? o->budget : budget_default;
-    s->options.budget = s->budget;
-    s->trials = o->trials ? o->trials : TRIALS_DEFAULT;
+    s->budget = o->budget;
+    s->trials = o->trials;
     return MIXT_OK;
 }
 

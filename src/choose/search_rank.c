@@ -52,7 +52,8 @@ static mixt_status settle_losses(mixt__search *s, const mixt__search_level *leve
     mixt_policy *fp32;
     mixt_trainer *t = NULL;
     mixt_sensitivity *found = NULL;
-    mixt_sensitivity_options options = {.formats = mixt_dtype_name(level->format), .watch = watch, .user = s};
+    mixt_sensitivity_options options =
+        MIXT_OPTIONS(mixt_sensitivity_options, .formats = mixt_dtype_name(level->format), .watch = watch, .user = s);
     MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
     mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
     mixt_policy_free(fp32);

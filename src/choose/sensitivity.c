@@ -1,6 +1,8 @@
 /* The analysis as a whole: formats, points of training, which cells are run, and the public functions. */
 #include "choose/sensitivity.h"
 
+#include "base/options.h"
+
 #include "run/run.h"
 #include "train/checkpoint.h"
 
@@ -8,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10, CONFIRM_DEFAULT = 8, SCALE_PASSES = 1 };
+enum { TRIALS_MAX = 1000, STEPS_MAX = 10, SCALE_PASSES = 1 };
 
 /** An analysis under way. */
 typedef struct job {
@@ -82,7 +84,7 @@ static mixt_status read_options(job *j)
     mixt_sensitivity_info *info = &j->s->info;
     const mixt_sensitivity_options *o = j->options;
     bool host = mixt__trainer_device(j->trainer->inner)->backend->host_memory;
-    info->trials = o->trials ? o->trials : TRIALS_DEFAULT;
+    info->trials = o->trials;
     if (info->trials < 1 || info->trials > TRIALS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld trials: from 1 to %d", (long long)o->trials, TRIALS_MAX);
     MIXT_TRY(parse_formats(info, o->formats ? o->formats : host ? "fp16,bf16" : "fp16,bf16,tf32"));
@@ -194,7 +196,7 @@ static mixt_status confirm_cell(job *j, mixt__replay *r, int64_t index)
 static int64_t choose_cells(const job *j)
 {
     mixt_sensitivity *s = j->s;
-    int64_t wanted = j->options->confirm ? j->options->confirm : CONFIRM_DEFAULT, chosen = 0;
+    int64_t wanted = j->options->confirm, chosen = 0;
     for (int64_t i = 0; i < cell_count(s) && j->options->replay_all; i++)
         chosen += s->cells[i].confirm = s->cells[i].exists;
     while (chosen < wanted && !j->options->replay_all) {
@@ -284,10 +286,10 @@ static mixt_status make_cells(mixt_sensitivity *s)
 static mixt_status measure(job *j)
 {
     mixt_sensitivity_info *info = &j->s->info;
-    int64_t wanted = j->options->confirm ? j->options->confirm : CONFIRM_DEFAULT, cells = 0;
+    int64_t wanted = j->options->confirm, cells = 0;
     for (int64_t i = 0; i < cell_count(j->s); i++)
         cells += j->s->cells[i].exists && (j->options->replay_all || i % MIXT_SENSITIVITY_MODES == 0);
-    cells = j->options->replay_all || wanted > cells ? cells : wanted < 0 ? 0 : wanted;
+    cells = j->options->replay_all || wanted > cells ? cells : wanted;
     j->event.total = info->points * info->trials * (1 + info->format_count + (cells ? 1 + cells : 0));
     for (int64_t p = 0; p < info->points; p++)
         MIXT_TRY(visit(j, p, estimate_cells));
@@ -346,11 +348,13 @@ mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data, const mi
     *sensitivity = NULL;
     MIXT_TRY(mixt__need_made(trainer, "trainer"));
     MIXT_TRY(mixt__need_made(data, "data"));
+    mixt_sensitivity_options own = MIXT_OPTIONS(mixt_sensitivity_options);
+    MIXT_TRY(mixt__options(mixt_sensitivity_options, &own, options));
     mixt_sensitivity *s = mixt__alloc(sizeof *s);
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a sensitivity analysis");
     mixt__handle_add(&s->handle, s, "sensitivity", NULL);
-    job j = {.s = s, .options = options ? options : &(mixt_sensitivity_options){0}, .trainer = trainer, .data = data};
+    job j = {.s = s, .options = &own, .trainer = trainer, .data = data};
     mixt_status status = run(&j);
     if (status == MIXT_OK)
         *sensitivity = s;

@@ -5,6 +5,7 @@
 #include "data/text/inputs_text.h"
 #include "data/text/tokenizer.h"
 
+#include "base/options.h"
 #include "base/threads.h"
 
 #include <math.h>
@@ -261,7 +262,7 @@ static mixt_status check_used(const mixt_data *data)
         {"window", MIXT_DATA_AUDIO, o->window > 0},
         {"hop", MIXT_DATA_AUDIO, o->hop > 0},
         {"seconds", MIXT_DATA_AUDIO, o->seconds > 0},
-        {"tail", MIXT_DATA_AUDIO, o->tail != 0},
+        {"tail", MIXT_DATA_AUDIO, o->tail > 0},
         {"shift", MIXT_DATA_AUDIO, o->shift > 0},
         {"noise", MIXT_DATA_AUDIO, o->noise > 0},
         {"time_mask", MIXT_DATA_AUDIO, o->time_mask},
@@ -290,11 +291,6 @@ static mixt_status check_used(const mixt_data *data)
     return MIXT_OK;
 }
 
-mixt_data_options mixt_data_options_default(void)
-{
-    return (mixt_data_options){MIXT_DATA_DEFAULTS};
-}
-
 mixt_status mixt__need_seq(const mixt_data *data)
 {
     if (data->options.seq > 0)
@@ -305,7 +301,10 @@ mixt_status mixt__need_seq(const mixt_data *data)
 /** Copies the options, strings included: the caller's may be gone after the call. */
 static mixt_status take_options(mixt_data *data, const mixt_data_options *options)
 {
-    data->options = options ? *options : mixt_data_options_default();
+    data->options = MIXT_OPTIONS(mixt_data_options);
+    MIXT_TRY(mixt__options(mixt_data_options, &data->options, options));
+    if (data->options.tail == MIXT_AUTO || data->options.tail == 0) // inside, 0 is for the kind to say, and -1 none
+        data->options.tail = data->options.tail == 0 ? -1 : 0;
     MIXT_TRY(check_numbers(&data->options));
     MIXT_TRY(check_images(&data->options));
     MIXT_TRY(check_audio(&data->options));

@@ -445,7 +445,7 @@ mixt_status mixt__data_facts_unpack(const json_t *facts, mixt_data **result)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
     data->kind = &kind_facts;
     data->part = MIXT_PART_TRAIN;
-    data->options = mixt_data_options_default();
+    data->options = MIXT_OPTIONS(mixt_data_options);
     data->info.split = mixt__part_names[MIXT_PART_TRAIN];
     MIXT_TRY_CLEANUP(get_text(data, facts, "kind", &data->info.kind));
     MIXT_TRY_CLEANUP(get_text(data, facts, "path", &data->path));

@@ -116,8 +116,7 @@ bool mixt__builder_number(mixt_builder *b, const char *layer, const char *argume
 {
     if (value >= 0 && isfinite(value))
         return true;
-    mixt__builder_error(b, MIXT_ERROR_ARGUMENT, layer, "%s %g: must be finite and at least 0 (0: its default)",
-                        argument, (double)value);
+    mixt__builder_error(b, MIXT_ERROR_ARGUMENT, layer, "%s %g: must be finite and at least 0", argument, (double)value);
     return false;
 }
 
@@ -184,9 +183,11 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
     return (mixt_value){id};
 }
 
-mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o)
+mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *given)
 {
-    o = o ? o : &(mixt_param_options){0};
+    mixt_param_options own = MIXT_OPTIONS(mixt_param_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_param_options, &own, given))
+        return (mixt_value){0};
     if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
     if (!mixt__builder_number(b, name, ".normal", o->normal) || !mixt__builder_number(b, name, ".uniform", o->uniform))

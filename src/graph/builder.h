@@ -2,6 +2,7 @@
 #ifndef MIXT_GRAPH_BUILDER_H
 #define MIXT_GRAPH_BUILDER_H
 
+#include "base/options.h"
 #include "graph/op.h"
 
 enum { MIXT_SCOPE_SIZE = 256, MIXT_SCOPE_DEPTH = 32 };
@@ -31,6 +32,9 @@ mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *
 /** Makes a failure the builder's; true when there is none. `layer` may be NULL. */
 bool mixt__builder_ok(mixt_builder *b, const char *layer, mixt_status status);
 
+/** Lays options that a caller gave over `own`, which holds the defaults; false where they are refused. */
+#define mixt__builder_options(b, layer, type, own, given)                                                              \
+    mixt__builder_ok((b), (layer), mixt__options(type, (own), (given)))
 /** Whether a number that may be left out is finite and at least 0; where it is not, the builder fails and names it. */
 bool mixt__builder_number(mixt_builder *b, const char *layer, const char *argument, float value);
 

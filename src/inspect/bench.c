@@ -1,6 +1,7 @@
 /* Times the steps of a fixed model. */
 #include "mixt/bench.h"
 
+#include "base/options.h"
 #include "base/threads.h"
 #include "base/words.h"
 #include "inspect/profile.h"
@@ -51,11 +52,12 @@ static mixt_status keep_memory(const bench *b)
 
 static mixt_status open_bench(bench *b)
 {
-    mixt_context_options context = {.device = b->options->device, .threads = b->options->threads};
+    mixt_context_options context =
+        MIXT_OPTIONS(mixt_context_options, .device = b->options->device, .threads = b->options->threads);
     b->context = mixt_open_with(&context);
     if (!b->context)
         return MIXT_ERROR_DEVICE;
-    mixt_data_options o = MIXT_DATA_OPTIONS(.seq = b->seq, .classes = b->model->classes, .seed = 1);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .seq = b->seq, .classes = b->model->classes, .seed = 1);
     o.samples = b->batch * BATCHES;
     mixt_data *data = mixt_data_new_with(b->context, b->model->data, &o);
     if (!data)
@@ -248,10 +250,12 @@ static mixt_status run(bench *b)
 
 mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options, mixt_bench_result *result)
 {
-    bench b = {.options = options ? options : &(mixt_bench_options){0}, .result = result};
+    mixt_bench_options own = MIXT_OPTIONS(mixt_bench_options);
+    bench b = {.options = &own, .result = result};
     MIXT_TRY(mixt__need(result));
     *result = (mixt_bench_result){.watts = NAN, .items_j = NAN};
     MIXT_TRY(mixt__need(model));
+    MIXT_TRY(mixt__options(mixt_bench_options, &own, options));
     MIXT_TRY(find_model(model, &b.model));
     MIXT_TRY(check_options(&b));
     b.batch = result->batch = b.options->batch ? b.options->batch : b.model->batch;

@@ -1,6 +1,8 @@
 /* A step looked into: the passes that look, and their values put together. */
 #include "inspect/debug.h"
 
+#include "base/options.h"
+
 #include "api/api.h"
 #include "num/num.h"
 #include "train/faults.h"
@@ -282,7 +284,8 @@ static void discard(mixt_debug *d)
 mixt_status mixt_debug_step_with(mixt_trainer *t, mixt_data *data, const mixt_debug_options *options,
                                  mixt_debug **debug)
 {
-    mixt_debug_options wanted = options ? *options : (mixt_debug_options){0};
+    mixt_debug_options wanted = MIXT_OPTIONS(mixt_debug_options);
+    MIXT_TRY(mixt__options(mixt_debug_options, &wanted, options));
     wanted.folder = wanted.folder ? wanted.folder : ".";
     MIXT_TRY(mixt__need(debug));
     *debug = NULL;

@@ -8,7 +8,8 @@
 static void add_loss(mixt_builder *b, const mixt__model *model, mixt_value logits)
 {
     mixt_value target = mixt_target(b, NULL), loss = {0};
-    mixt_cross_entropy_options options = {.smoothing = model->label_smoothing, .classes = model->classes};
+    mixt_cross_entropy_options options =
+        MIXT_OPTIONS(mixt_cross_entropy_options, .smoothing = model->label_smoothing, .classes = model->classes);
     if (model->loss == MIXT_LOSS_CROSS_ENTROPY)
         loss = mixt_loss_cross_entropy_with(b, logits, target, &options);
     else

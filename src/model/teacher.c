@@ -60,7 +60,8 @@ mixt_status mixt__teacher_build(mixt_builder *b, const mixt__model *model, mixt_
     for (int64_t i = nodes; i < graph->node_count; i++)
         graph->nodes[i].teacher = true;
     MIXT_TRY(move_to_front(graph, nodes));
-    mixt_distill_options o = {.weight = teacher->weight, .temperature = teacher->temperature};
+    mixt_distill_options o =
+        MIXT_OPTIONS(mixt_distill_options, .weight = teacher->weight, .temperature = teacher->temperature);
     o.smoothing = model->label_smoothing;
     o.classes = model->classes ? model->classes : teacher->classes;
     mixt_loss_add(b, mixt_loss_distill_with(b, logits, scores, mixt_target(b, NULL), &o), 1);

@@ -48,7 +48,7 @@ void mixt__speech_window(const mixt__model_sizes *s, int64_t *window, int64_t *s
 /** CTC over the frames that each sample has. */
 static void judge(mixt_builder *b, const mixt__model_sizes *s, mixt_value logits, bool lengths)
 {
-    mixt_ctc_options o = {0};
+    mixt_ctc_options o = MIXT_OPTIONS(mixt_ctc_options);
     if (lengths) {
         o.frames = mixt_input_lengths(b, "input");
         mixt__speech_window(s, &o.window, &o.stride);

@@ -69,7 +69,8 @@ mixt_value mixt__model_vgg(mixt_builder *b, mixt_value x)
     for (int64_t i = 0; i <= count; i++) {
         char name[32];
         snprintf(name, sizeof name, "classifier.%lld", 3 * (long long)i);
-        x = mixt_linear(b, name, x, .features = i < count ? hidden[i] : s->classes, .init = full ? 0.01f : 0);
+        x = mixt_linear(b, name, x, .features = i < count ? hidden[i] : s->classes,
+                        .init = full ? 0.01f : (float)MIXT_AUTO);
         if (i < count)
             x = mixt_dropout(b, mixt_relu(b, x), s->dropout);
     }

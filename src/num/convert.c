@@ -5,6 +5,7 @@
  */
 #include "mixt/num.h"
 
+#include "base/options.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -193,11 +194,11 @@ static mixt_status check_arguments(const job *j, int64_t count, float scale)
 }
 
 mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_dtype src_dtype, int64_t count,
-                         const mixt_convert_options *options)
+                         const mixt_convert_options *given)
 {
-    static const mixt_convert_options defaults = {0};
-    const mixt_convert_options *o = options ? options : &defaults;
-    float scale = o->scale == 0 ? 1 : o->scale;
+    mixt_convert_options own = MIXT_OPTIONS(mixt_convert_options), *o = &own;
+    MIXT_TRY(mixt__options(mixt_convert_options, &own, given));
+    float scale = o->scale;
     job j = {.dst = dst,
              .src = src,
              .dst_dtype = dst_dtype,

@@ -139,14 +139,16 @@ const mixt__op mixt__op_attention_grad = {
 };
 
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
-                               const mixt_attention_options *o)
+                               const mixt_attention_options *given)
 {
-    o = o ? o : &(mixt_attention_options){0};
+    mixt_attention_options own = MIXT_OPTIONS(mixt_attention_options), *o = &own;
+    if (!mixt__builder_options(b, NULL, mixt_attention_options, &own, given))
+        return (mixt_value){0};
     mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
     if (at.heads < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",
                                    (long long)o->heads);
-    if (at.scale == 0)
+    if (at.scale == MIXT_AUTO)
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
     bool grows = at.causal || !o->lengths.id; // else keys are those of a whole sentence, which was read before
     if (mixt__builder_generating(b) && grows)

@@ -230,7 +230,7 @@ static bool is_sound(mixt_builder *b, const char *name, const layer *l, const ax
                                 l->op->name, (long long)axes[i].pad);
             return false;
         }
-    return mixt__builder_number(b, name, ".init", l->init);
+    return l->init == MIXT_AUTO || mixt__builder_number(b, name, ".init", l->init);
 }
 
 /** A convolution whose attributes are filled in but for the sizes of the source. */
@@ -262,8 +262,8 @@ static mixt_value convolve(mixt_builder *b, const char *name, mixt_value x, cons
     weight.init_scale = 1.0f / sqrtf((float)inputs);
     mixt__param bias = {
         .shape = {1, {l->channels}}, .trainable = true, .init = MIXT_INIT_UNIFORM, .init_scale = weight.init_scale};
-    if (l->init > 0) {
-        weight.init = MIXT_INIT_NORMAL;
+    if (l->init != MIXT_AUTO) {
+        weight.init = l->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_ZERO;
         weight.init_scale = l->init;
         bias.init = MIXT_INIT_ZERO;
     }
@@ -273,27 +273,33 @@ static mixt_value convolve(mixt_builder *b, const char *name, mixt_value x, cons
     return mixt__builder_node(b, l->op, name, at, in, at->plane.bias ? 3 : 2);
 }
 
-mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o)
+mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *given)
 {
-    o = o ? o : &(mixt_conv2d_options){0};
-    mixt__conv3d_attrs at = {.plane = {.kernel_h = o->kernel_h ? o->kernel_h : o->kernel,
-                                       .kernel_w = o->kernel_w ? o->kernel_w : o->kernel,
-                                       .stride = o->stride ? o->stride : 1,
+    mixt_conv2d_options own = MIXT_OPTIONS(mixt_conv2d_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_conv2d_options, &own, given))
+        return (mixt_value){0};
+    mixt__conv3d_attrs at = {.plane = {.kernel_h = o->kernel_h == MIXT_AUTO ? o->kernel : o->kernel_h,
+                                       .kernel_w = o->kernel_w == MIXT_AUTO ? o->kernel : o->kernel_w,
+                                       .stride = o->stride,
                                        .pad = o->pad,
                                        .bias = !o->no_bias}};
     layer l = {&mixt__op_conv2d, o->channels, o->init};
     return convolve(b, name, x, &l, &at);
 }
 
-mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o)
+mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *given)
 {
-    o = o ? o : &(mixt_conv3d_options){0};
-    int64_t stride = o->stride ? o->stride : 1;
-    mixt__conv3d_attrs at = {
-        .plane = {.kernel_h = o->kernel, .kernel_w = o->kernel, .stride = stride, .pad = o->pad, .bias = !o->no_bias},
-        .kernel_d = o->kernel_d ? o->kernel_d : o->kernel,
-        .stride_d = o->stride_d ? o->stride_d : stride,
-        .pad_d = o->pad_d};
+    mixt_conv3d_options own = MIXT_OPTIONS(mixt_conv3d_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_conv3d_options, &own, given))
+        return (mixt_value){0};
+    mixt__conv3d_attrs at = {.plane = {.kernel_h = o->kernel,
+                                       .kernel_w = o->kernel,
+                                       .stride = o->stride,
+                                       .pad = o->pad,
+                                       .bias = !o->no_bias},
+                             .kernel_d = o->kernel_d == MIXT_AUTO ? o->kernel : o->kernel_d,
+                             .stride_d = o->stride_d == MIXT_AUTO ? o->stride : o->stride_d,
+                             .pad_d = o->pad_d};
     layer l = {&mixt__op_conv3d, o->channels, o->init};
     return convolve(b, name, x, &l, &at);
 }

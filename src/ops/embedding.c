@@ -90,14 +90,18 @@ mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_valu
     return mixt_slice(b, table, 0, 0, mixt_value_dim(b, ids, -1));
 }
 
-mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o)
+mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *given)
 {
-    o = o ? o : &(mixt_embedding_options){0};
+    mixt_embedding_options own = MIXT_OPTIONS(mixt_embedding_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_embedding_options, &own, given))
+        return (mixt_value){0};
     if (!mixt__builder_number(b, name, ".init", o->init))
         return (mixt_value){0};
-    mixt__param table = {
-        .shape = {2, {o->count, o->features}}, .trainable = true, .decay = true, .init = MIXT_INIT_NORMAL};
-    table.init_scale = o->init > 0 ? o->init : 0.02f;
+    mixt__param table = {.shape = {2, {o->count, o->features}},
+                         .trainable = true,
+                         .decay = true,
+                         .init = o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_ZERO};
+    table.init_scale = o->init;
     mixt_value in[2] = {mixt__builder_param(b, name, "weight", &table), ids};
     return mixt__builder_node(b, &mixt__op_embedding, name, NULL, in, 2);
 }

@@ -115,10 +115,13 @@ const mixt__op mixt__op_gru_cached = {
 
 /* ---- the layer ---- */
 
-mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *o)
+mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *given)
 {
+    mixt_gru_options own = MIXT_OPTIONS(mixt_gru_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_gru_options, &own, given))
+        return (mixt_value){0};
     mixt__recurrent_layer l;
-    if (!mixt__recurrent_begin(b, name, x, o ? o->features : 0, &gru, &l))
+    if (!mixt__recurrent_begin(b, name, x, o->features, &gru, &l))
         return (mixt_value){0};
     mixt_value bias = mixt__recurrent_param(b, name, "bias_hn", o->features, mixt__vector_shape(o->features));
     if (!mixt__builder_generating(b))

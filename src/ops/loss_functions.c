@@ -18,9 +18,11 @@ static mixt_value loss_node(mixt_builder *b, const mixt__op *op, const mixt__los
 }
 
 mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
-                                        const mixt_cross_entropy_options *o)
+                                        const mixt_cross_entropy_options *given)
 {
-    o = o ? o : &(mixt_cross_entropy_options){0};
+    mixt_cross_entropy_options own = MIXT_OPTIONS(mixt_cross_entropy_options), *o = &own;
+    if (!mixt__builder_options(b, "loss", mixt_cross_entropy_options, &own, given))
+        return (mixt_value){0};
     if (!mixt__builder_number(b, "loss", ".smoothing", o->smoothing))
         return (mixt_value){0};
     if (o->smoothing >= 1 || o->classes < 0)
@@ -42,11 +44,13 @@ mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values)
 }
 
 mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
-                              const mixt_ctc_options *o)
+                              const mixt_ctc_options *given)
 {
-    o = o ? o : &(mixt_ctc_options){0};
-    if (o->stride < 0 || o->window < 0)
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld, .window %lld must not be below 0",
+    mixt_ctc_options own = MIXT_OPTIONS(mixt_ctc_options), *o = &own;
+    if (!mixt__builder_options(b, "loss", mixt_ctc_options, &own, given))
+        return (mixt_value){0};
+    if (o->stride < 1 || o->window < 1)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld, .window %lld must be at least 1",
                                    (long long)o->stride, (long long)o->window);
     mixt__ctc_attrs at = {.blank = o->blank, .stride = o->stride, .window = o->window};
     mixt_value in[4] = {logits, labels, lengths, o->frames};
@@ -66,19 +70,22 @@ static mixt_value kl_node(mixt_builder *b, const mixt__kl_attrs *at, const mixt_
     return mixt__builder_node(b, &mixt__op_kl, "loss", at, in, in_count);
 }
 
-mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o)
+mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *given)
 {
-    o = o ? o : &(mixt_kl_options){0};
-    mixt__kl_attrs at = {
-        .loss.classes = o->classes, .weight = 1, .temperature = o->temperature == 0 ? 1 : o->temperature};
+    mixt_kl_options own = MIXT_OPTIONS(mixt_kl_options), *o = &own;
+    if (!mixt__builder_options(b, "loss", mixt_kl_options, &own, given))
+        return (mixt_value){0};
+    mixt__kl_attrs at = {.loss.classes = o->classes, .weight = 1, .temperature = o->temperature};
     return kl_node(b, &at, (mixt_value[]){logits, teacher, o->labels}, o->labels.id ? 3 : 2);
 }
 
 mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
-                                  const mixt_distill_options *o)
+                                  const mixt_distill_options *given)
 {
-    o = o ? o : &(mixt_distill_options){0};
-    float weight = o->weight == 0 ? 0.5f : o->weight, temperature = o->temperature == 0 ? 1 : o->temperature;
+    mixt_distill_options own = MIXT_OPTIONS(mixt_distill_options), *o = &own;
+    if (!mixt__builder_options(b, "loss", mixt_distill_options, &own, given))
+        return (mixt_value){0};
+    float weight = o->weight, temperature = o->temperature;
     if (!(weight > 0 && weight <= 1))
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".weight %g must be above 0 and at most 1",
                                    (double)o->weight);

@@ -93,10 +93,13 @@ const mixt__op mixt__op_lstm_cached = {
 
 /* ---- the layer ---- */
 
-mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o)
+mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *given)
 {
+    mixt_lstm_options own = MIXT_OPTIONS(mixt_lstm_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_lstm_options, &own, given))
+        return (mixt_value){0};
     mixt__recurrent_layer l;
-    if (!mixt__recurrent_begin(b, name, x, o ? o->features : 0, &lstm, &l))
+    if (!mixt__recurrent_begin(b, name, x, o->features, &lstm, &l))
         return (mixt_value){0};
     if (!mixt__builder_generating(b))
         return mixt__builder_node(b, &mixt__op_lstm, name, NULL, (mixt_value[]){l.gates, l.weight_hh}, 2);

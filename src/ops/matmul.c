@@ -160,30 +160,35 @@ const mixt__op mixt__op_matmul = {
     .describe = describe,
 };
 
-mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o)
+mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *given)
 {
-    o = o ? o : &(mixt_matmul_options){0};
-    mixt__matmul_attrs at = {.trans_a = o->trans_a, .trans_b = o->trans_b, .alpha = o->alpha != 0 ? o->alpha : 1.0f};
+    mixt_matmul_options own = MIXT_OPTIONS(mixt_matmul_options), *o = &own;
+    if (!mixt__builder_options(b, NULL, mixt_matmul_options, &own, given))
+        return (mixt_value){0};
+    mixt__matmul_attrs at = {.trans_a = o->trans_a, .trans_b = o->trans_b, .alpha = o->alpha};
     return mixt__builder_node(b, &mixt__op_matmul, NULL, &at, (mixt_value[]){x, y}, 2);
 }
 
-mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o)
+mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *given)
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_linear_options){0};
+    mixt_linear_options own = MIXT_OPTIONS(mixt_linear_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_linear_options, &own, given))
+        return (mixt_value){0};
     if (o->features <= 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "linear needs .features of at least 1, got %lld",
                                    (long long)o->features);
-    if (!mixt__builder_number(b, name, ".init", o->init))
+    if (o->init != MIXT_AUTO && !mixt__builder_number(b, name, ".init", o->init))
         return (mixt_value){0};
     int64_t k = mixt__last_dim(&b->graph->values[x.id].shape);
     float width = 1.0f / sqrtf((float)(k > 0 ? k : 1));
     mixt__param weight = {.shape = {2, {o->features, k}}, .trainable = true, .decay = true};
-    weight.init = o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_UNIFORM;
-    weight.init_scale = o->init > 0 ? o->init : width;
+    bool own_width = o->init == MIXT_AUTO;
+    weight.init = own_width ? MIXT_INIT_UNIFORM : o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_ZERO;
+    weight.init_scale = own_width ? width : o->init;
     mixt__param bias = {
-        .shape = {1, {o->features}}, .trainable = true, .init = o->init > 0 ? MIXT_INIT_ZERO : MIXT_INIT_UNIFORM};
+        .shape = {1, {o->features}}, .trainable = true, .init = own_width ? MIXT_INIT_UNIFORM : MIXT_INIT_ZERO};
     bias.init_scale = width;
     mixt__matmul_attrs at = {.trans_b = true, .bias = !o->no_bias, .alpha = 1.0f};
     mixt_value in[3] = {x, mixt__builder_param(b, name, "weight", &weight)};

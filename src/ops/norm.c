@@ -205,17 +205,20 @@ const mixt__op mixt__op_batch_norm_grad = {
     .flops = flops,
 };
 
-static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mixt_value x, const mixt_norm_options *o)
+static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mixt_value x,
+                       const mixt_norm_options *given)
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_norm_options){0};
+    mixt_norm_options own = MIXT_OPTIONS(mixt_norm_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_norm_options, &own, given))
+        return (mixt_value){0};
     if (!mixt__builder_number(b, name, ".eps", o->eps))
         return (mixt_value){0};
     if (op == &mixt__op_batch_norm && !(o->momentum >= 0 && o->momentum <= 1))
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, ".momentum %g: must be from 0 to 1 (0: its default)",
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, ".momentum %g: must be from 0 to 1",
                                    (double)o->momentum);
-    mixt__norm_attrs at = {.eps = o->eps > 0 ? o->eps : 1e-5f, .momentum = o->momentum > 0 ? o->momentum : 0.1f};
+    mixt__norm_attrs at = {.eps = o->eps, .momentum = o->momentum};
     at.training = b->graph->training;
     mixt__param one = {.shape = mixt__vector_shape(mixt__last_dim(&b->graph->values[x.id].shape)), .trainable = true};
     one.init = MIXT_INIT_ONE;

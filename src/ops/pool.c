@@ -91,19 +91,18 @@ const mixt__op mixt__op_pool_grad = {
     .describe = describe,
 };
 
-static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *o, mixt__pool_kind kind)
+static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *given, mixt__pool_kind kind)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_pool_options){0};
-    mixt__pool_attrs at = {.kind = kind, .size = o->size, .stride = o->stride ? o->stride : o->size, .pad = o->pad};
-    at.size_d = o->size_d;
-    at.stride_d = o->stride_d;
-    at.pad_d = o->pad_d;
-    if (b->graph->values[x.id].shape.rank == 5) {
-        at.size_d = o->size_d ? o->size_d : o->size;
-        at.stride_d = o->stride_d ? o->stride_d : at.size_d;
-    }
+    mixt_pool_options own = MIXT_OPTIONS(mixt_pool_options), *o = &own;
+    if (!mixt__builder_options(b, NULL, mixt_pool_options, &own, given))
+        return (mixt_value){0};
+    bool flat = b->graph->values[x.id].shape.rank != 5; // then sizes of a depth are none, and those given are refused
+    mixt__pool_attrs at = {.kind = kind, .size = o->size, .pad = o->pad, .pad_d = o->pad_d};
+    at.stride = o->stride == MIXT_AUTO ? o->size : o->stride;
+    at.size_d = o->size_d != MIXT_AUTO ? o->size_d : flat ? 0 : o->size;
+    at.stride_d = o->stride_d != MIXT_AUTO ? o->stride_d : flat ? 0 : at.size_d;
     return mixt__builder_node(b, &mixt__op_pool, NULL, &at, &x, 1);
 }
 

@@ -65,7 +65,9 @@ const mixt__op mixt__op_reduce = {
 /** One bit for each dimension that the options name, or for all. */
 static mixt_status find_axes(const mixt_reduce_options *o, int rank, uint32_t *axes)
 {
-    *axes = o->axis_count ? 0 : (1u << rank) - 1;
+    *axes = o->axis_count == MIXT_AUTO ? (1u << rank) - 1 : 0;
+    if (o->axis_count == MIXT_AUTO)
+        return MIXT_OK;
     if (o->axis_count < 0 || o->axis_count > rank)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "cannot reduce %d dimensions of a value with %d (0 means all)",
                           o->axis_count, rank);
@@ -81,11 +83,13 @@ static mixt_status find_axes(const mixt_reduce_options *o, int rank, uint32_t *a
     return MIXT_OK;
 }
 
-static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_options *o, bool mean)
+static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_options *given, bool mean)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_reduce_options){0};
+    mixt_reduce_options own = MIXT_OPTIONS(mixt_reduce_options), *o = &own;
+    if (!mixt__builder_options(b, NULL, mixt_reduce_options, &own, given))
+        return (mixt_value){0};
     mixt__reduce_attrs at = {.mean = mean, .keep = o->keep};
     if (!mixt__builder_ok(b, NULL, find_axes(o, b->graph->values[x.id].shape.rank, &at.axes)))
         return (mixt_value){0};
@@ -110,5 +114,5 @@ mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x)
     if (rank != 4 && rank != 5)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL,
                                    "global pooling needs (N, H, W, C) or (N, D, H, W, C), got %d dimensions", rank);
-    return reduce(b, x, &(mixt_reduce_options){.axes = {1, 2, 3}, .axis_count = rank - 2}, true);
+    return reduce(b, x, MIXT_OPTIONS_AT(mixt_reduce_options, .axes = {1, 2, 3}, .axis_count = rank - 2), true);
 }

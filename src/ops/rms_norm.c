@@ -64,14 +64,16 @@ const mixt__op mixt__op_rms_norm_grad = {
     .flops = flops,
 };
 
-mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o)
+mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *given)
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_norm_options){0};
+    mixt_norm_options own = MIXT_OPTIONS(mixt_norm_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_norm_options, &own, given))
+        return (mixt_value){0};
     if (!mixt__builder_number(b, name, ".eps", o->eps))
         return (mixt_value){0};
-    mixt__norm_attrs at = {.eps = o->eps > 0 ? o->eps : 1e-5f};
+    mixt__norm_attrs at = {.eps = o->eps};
     mixt__param weight = {.shape = mixt__vector_shape(mixt__last_dim(&b->graph->values[x.id].shape)),
                           .trainable = true};
     weight.init = o->zero ? MIXT_INIT_ZERO : MIXT_INIT_ONE;

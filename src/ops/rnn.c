@@ -101,10 +101,13 @@ const mixt__op mixt__op_rnn_cached = {
 
 /* ---- the layer ---- */
 
-mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *o)
+mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *given)
 {
+    mixt_rnn_options own = MIXT_OPTIONS(mixt_rnn_options), *o = &own;
+    if (!mixt__builder_options(b, name, mixt_rnn_options, &own, given))
+        return (mixt_value){0};
     mixt__recurrent_layer l;
-    if (!mixt__recurrent_begin(b, name, x, o ? o->features : 0, &rnn, &l))
+    if (!mixt__recurrent_begin(b, name, x, o->features, &rnn, &l))
         return (mixt_value){0};
     mixt__rnn_attrs attrs = {.relu = o->relu};
     if (!mixt__builder_generating(b))

@@ -48,8 +48,8 @@ static const char *table_fault(const mixt_rotary_options *o)
 {
     if (o->dim < 2 || o->dim % 2 || o->dim > MIXT_ROTARY_DIM_MAX)
         return ".dim must be even, from 2 to 512";
-    if (!isfinite(o->theta) || o->theta < 0)
-        return ".theta must be above 0 (0: its default)";
+    if (!isfinite(o->theta) || o->theta <= 0)
+        return ".theta must be above 0";
     if (!(o->factor >= 0 && o->low >= 0 && o->high >= 0 && o->original >= 0) || !isfinite(o->factor + o->original))
         return ".factor, .low, .high and .original must be 0 or above";
     if (o->high > 0 && (o->factor <= 0 || o->original <= 0 || o->high <= o->low))
@@ -57,15 +57,17 @@ static const char *table_fault(const mixt_rotary_options *o)
     return NULL;
 }
 
-mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o)
+mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *given)
 {
     if (!mixt__builder_ready(b, NULL, &ids, 1))
         return (mixt_value){0};
-    o = o ? o : &(mixt_rotary_options){0};
+    mixt_rotary_options own = MIXT_OPTIONS(mixt_rotary_options), *o = &own;
+    if (!mixt__builder_options(b, NULL, mixt_rotary_options, &own, given))
+        return (mixt_value){0};
     const char *fault = table_fault(o);
     if (fault)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "rotary_table: %s", fault);
-    mixt__rotary_table_attrs at = {.dim = o->dim, .theta = o->theta > 0 ? o->theta : 10000, .factor = o->factor};
+    mixt__rotary_table_attrs at = {.dim = o->dim, .theta = o->theta, .factor = o->factor};
     at.low = o->low;
     at.high = o->high;
     at.original = o->original;

@@ -2,6 +2,7 @@
 #include "page/report.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "page/parts.h"
 #include "page/run_data.h"
@@ -169,5 +170,7 @@ mixt_status mixt__page_write_led(const char *const *runs, int64_t count, const j
 
 mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path, const mixt_page_options *options)
 {
-    return mixt__page_write_led(runs, count, NULL, path, options && options->overwrite);
+    mixt_page_options o = MIXT_OPTIONS(mixt_page_options);
+    MIXT_TRY(mixt__options(mixt_page_options, &o, options));
+    return mixt__page_write_led(runs, count, NULL, path, o.overwrite);
 }

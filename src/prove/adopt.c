@@ -2,6 +2,7 @@
 #include "prove/adopt.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "mixt/compare.h"
 
@@ -57,10 +58,11 @@ static mixt_status check_options(const mixt_adopt_options *o, int64_t *from, int
     if (*from<MIXT_ADOPT_STAGES && * from> * to)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "from %s to %s: the second stage comes before the first", o->from,
                           o->to);
-    if (!(o->margin >= 0 && o->margin <= 1) || !(o->budget >= 0) || o->search_steps < 0)
-        return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "margin %g, budget %g s, %lld steps: a margin from 0 to 1 and no negative number is expected",
-                          o->margin, o->budget, (long long)o->search_steps);
+    if (!(o->margin > 0 && o->margin <= 1) || !(o->budget >= 0) || o->search_steps < 0)
+        return mixt__fail(
+            MIXT_ERROR_ARGUMENT,
+            "margin %g, budget %g s, %lld steps: a margin above 0, up to 1, and no negative number is expected",
+            o->margin, o->budget, (long long)o->search_steps);
     if (o->pairs && (o->pairs < MIXT_STATS_PAIRS_MIN || o->pairs > MIXT_COMPARE_PAIRS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld pairs: %d to %d are expected", (long long)o->pairs,
                           MIXT_STATS_PAIRS_MIN, MIXT_COMPARE_PAIRS_MAX);
@@ -101,10 +103,12 @@ mixt_status mixt_adopt_with(const mixt_config *config, const mixt_adopt_options 
     *adoption = NULL;
     MIXT_TRY(mixt__need_open(config, "configuration"));
     MIXT_TRY(mixt__need(options));
-    MIXT_TRY(check_options(options, &from, &to));
+    mixt_adopt_options own = MIXT_OPTIONS(mixt_adopt_options);
+    MIXT_TRY(mixt__options(mixt_adopt_options, &own, options));
+    MIXT_TRY(check_options(&own, &from, &to));
     MIXT_TRY(mixt_config_check(config));
-    MIXT_TRY(mixt__adopt_new(options->name, &a));
-    a->options = *options;
+    MIXT_TRY(mixt__adopt_new(own.name, &a));
+    a->options = own;
     mixt_status status = mixt_config_copy(config, &a->config);
     if (status == MIXT_OK)
         status = mixt__adopt_state_open(a, true);

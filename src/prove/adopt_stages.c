@@ -88,7 +88,7 @@ static void pass_on(void *user, const char *what, int64_t done, int64_t total)
 
 static double margin_of(const mixt_adoption *a)
 {
-    return a->options.margin > 0 ? a->options.margin : 0.005;
+    return a->options.margin;
 }
 
 static void reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
@@ -128,7 +128,8 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
 {
     char out[MIXT_ADOPT_PATH + 10];
     const char *const settings[] = {out, NULL};
-    mixt_run_options options = {.settings = settings, .observer = hear_run, .user = a, .progress = pass_on};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear_run, .user = a, .progress = pass_on);
     mixt_run_result result = {0};
     mixt_run *run;
     snprintf(out, sizeof out, "out=%s", folder);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "prove/prove.h"
@@ -15,7 +16,6 @@
 #include <string.h>
 
 enum { NAME_MAX_LENGTH = 100 };
-static const double margin_default = 0.005;
 
 static const mixt__compare_metric metrics[] = {
     {"loss", offsetof(mixt_compare_run, loss), .share = true, .needs = "a loss"},
@@ -122,10 +122,12 @@ mixt_status mixt__compare_find_changes(mixt_comparison *c)
 
 /* ---- what was asked for ---- */
 
-mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_options *o)
+mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_options *given)
 {
     char text[40];
-    c->options = *o;
+    c->options = MIXT_OPTIONS(mixt_compare_options);
+    MIXT_TRY(mixt__options(mixt_compare_options, &c->options, given));
+    const mixt_compare_options *o = &c->options;
     const char *wanted = o->metric ? o->metric : "loss";
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
         if (!strcmp(metrics[i].name, wanted))
@@ -133,8 +135,9 @@ mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_op
     if (!c->metric)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "metric '%.60s': loss, accuracy, train_loss or best_loss is expected",
                           wanted);
-    double margin = o->margin == 0 ? margin_default : o->margin;
-    if (!(margin > 0) || isinf(margin) || !(o->price >= 0) || !(o->budget >= 0))
+    double margin = o->margin;
+    if (!(margin > 0) || isinf(margin) || !(o->price >= 0 || o->price == MIXT_AUTO) ||
+        !(o->budget >= 0 || o->budget == MIXT_AUTO))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "margin %g, budget %g s, price %g: a margin above 0 and no negative "
                           "numbers are expected",
@@ -164,7 +167,7 @@ static mixt_status check_pairs(const mixt_comparison *c)
 static bool in_time(const mixt_comparison *c)
 {
     double budget = c->options.budget;
-    return !(budget > 0) || mixt__time_now() - c->started + c->longest < budget;
+    return budget == MIXT_AUTO || mixt__time_now() - c->started + c->longest < budget;
 }
 
 /** Makes what is missing of the first `wanted` pairs, A before B in every other one. */
@@ -233,8 +236,8 @@ static mixt_status open_comparison(mixt_comparison *c, const mixt_config *a, con
                                    const mixt_compare_options *o)
 {
     MIXT_TRY(mixt__compare_take_options(c, o));
-    MIXT_TRY(mixt__prove_check_name(o->name, NAME_MAX_LENGTH));
-    snprintf(c->folder, sizeof c->folder, "runs/compare-%s", o->name);
+    MIXT_TRY(mixt__prove_check_name(c->options.name, NAME_MAX_LENGTH));
+    snprintf(c->folder, sizeof c->folder, "runs/compare-%s", c->options.name);
     MIXT_TRY(mixt_config_copy(a, &c->configs[MIXT_COMPARE_A]));
     MIXT_TRY(mixt_config_copy(b, &c->configs[MIXT_COMPARE_B]));
     MIXT_TRY(check_pairs(c));

@@ -52,7 +52,7 @@ mixt_status mixt_compare_runs(const char *a, const char *b, const mixt_compare_o
     MIXT_TRY(mixt__need(a));
     MIXT_TRY(mixt__need(b));
     MIXT_TRY(mixt__compare_new(&c));
-    mixt_status status = read_runs(c, a, b, options ? options : &(mixt_compare_options){0});
+    mixt_status status = read_runs(c, a, b, options);
     if (status == MIXT_OK)
         *comparison = c;
     else

@@ -66,7 +66,8 @@ static mixt_status open_run(training *t, const char *folder, mixt_run **run)
 {
     char seed[40], out[MIXT_COMPARE_PATH + 200];
     const char *const settings[] = {seed, out, NULL};
-    mixt_run_options options = {.settings = settings, .observer = hear, .user = t, .progress = pass_on};
+    mixt_run_options options =
+        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear, .user = t, .progress = pass_on);
     snprintf(seed, sizeof seed, "seed=%lld", (long long)t->event.seed);
     snprintf(out, sizeof out, "out=%s", folder);
     return mixt__prove_open_run(t->c->configs[t->event.side], folder, &options, run);

@@ -1,6 +1,7 @@
 /* The public side of a run: opening it in three ways, training, evaluating, and what it lets others see. */
 #include "run/run.h"
 
+#include "base/options.h"
 #include "run/auto/chosen.h"
 #include "run/advance.h"
 #include "run/open/fit.h"
@@ -116,11 +117,12 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     return mixt__experiment_init(&run->experiment, false, NULL, NULL);
 }
 
-mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run)
+mixt_status mixt_run_open_with(const char *path, const mixt_run_options *given, mixt_run **run)
 {
-    options = options ? options : &(mixt_run_options){0};
+    mixt_run_options own = MIXT_OPTIONS(mixt_run_options), *options = &own;
     MIXT_TRY(mixt__need(run));
     *run = NULL;
+    MIXT_TRY(mixt__options(mixt_run_options, &own, given));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(make(options, run));
     mixt_status status = mixt_config_new(&(*run)->config);
@@ -129,11 +131,12 @@ mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options
     return finish(status == MIXT_OK ? open_new(*run, options) : status, run);
 }
 
-mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *options, mixt_run **run)
+mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *given, mixt_run **run)
 {
-    options = options ? options : &(mixt_run_options){0};
+    mixt_run_options own = MIXT_OPTIONS(mixt_run_options), *options = &own;
     MIXT_TRY(mixt__need(run));
     *run = NULL;
+    MIXT_TRY(mixt__options(mixt_run_options, &own, given));
     MIXT_TRY(mixt__need(config));
     MIXT_TRY(make(options, run));
     mixt_status status = mixt_config_copy(config, &(*run)->config);
@@ -156,11 +159,12 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     return MIXT_OK;
 }
 
-mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run)
+mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *given, mixt_run **run)
 {
-    options = options ? options : &(mixt_run_options){0};
+    mixt_run_options own = MIXT_OPTIONS(mixt_run_options), *options = &own;
     MIXT_TRY(mixt__need(run));
     *run = NULL;
+    MIXT_TRY(mixt__options(mixt_run_options, &own, given));
     MIXT_TRY(mixt__need(folder));
     MIXT_TRY(make(options, run));
     return finish(open_again(*run, folder, options), run);
@@ -187,11 +191,12 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     return MIXT_OK;
 }
 
-mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options, mixt_run **run)
+mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *given, mixt_run **run)
 {
-    options = options ? options : &(mixt_run_options){0};
+    mixt_run_options own = MIXT_OPTIONS(mixt_run_options), *options = &own;
     MIXT_TRY(mixt__need(run));
     *run = NULL;
+    MIXT_TRY(mixt__options(mixt_run_options, &own, given));
     MIXT_TRY(mixt__need(folder));
     MIXT_TRY(make(options, run));
     return finish(open_trained(*run, folder, weights ? weights : "final", options), run);

@@ -67,7 +67,7 @@ static mixt_status judge(const double *worse, double margin, int looks, mixt_sta
     j->skewed = count >= SKEWED_MIN && fabs(j->summary.skewness) > skewness_limit;
     j->verdict = count < MIXT_STATS_PAIRS_MIN ? MIXT_STATS_UNDECIDED : side_of(j->interval, margin);
     if (j->skewed) {
-        mixt_stats_bootstrap_options options = {.confidence = j->confidence};
+        mixt_stats_bootstrap_options options = MIXT_OPTIONS(mixt_stats_bootstrap_options, .confidence = j->confidence);
         MIXT_TRY(mixt_stats_bootstrap(worse, count, &options, &j->bootstrap));
         if (side_of(j->bootstrap, margin) != j->verdict)
             j->verdict = MIXT_STATS_UNDECIDED;

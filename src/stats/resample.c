@@ -2,13 +2,14 @@
 #include "mixt/stats.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/rng.h"
 #include "base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { DRAWS_DEFAULT = 10000, DRAWS_MAX = 10000000, STREAM_FLIPS = 1, STREAM_BOOTSTRAP = 2 };
+enum { DRAWS_MAX = 10000000, STREAM_FLIPS = 1, STREAM_BOOTSTRAP = 2 };
 
 /* ---- flipping signs ---- */
 
@@ -139,9 +140,8 @@ static double bias_of(const double *sorted, int64_t draws, double mean)
 mixt_status mixt_stats_bootstrap(const double *values, int64_t count, const mixt_stats_bootstrap_options *options,
                                  mixt_stats_interval *interval)
 {
-    mixt_stats_bootstrap_options o = options ? *options : (mixt_stats_bootstrap_options){0};
-    o.confidence = o.confidence == 0 ? 0.95 : o.confidence;
-    o.draws = o.draws ? o.draws : DRAWS_DEFAULT;
+    mixt_stats_bootstrap_options o = MIXT_OPTIONS(mixt_stats_bootstrap_options);
+    MIXT_TRY(mixt__options(mixt_stats_bootstrap_options, &o, options));
     MIXT_TRY(mixt__need(values));
     MIXT_TRY(mixt__need(interval));
     mixt_stats_summary s = mixt_stats_summarise(values, count);

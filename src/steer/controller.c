@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/handles.h"
+#include "base/options.h"
 #include "watch/monitor.h"
 
 #include <math.h>
@@ -47,18 +48,12 @@ struct mixt_controller {
     } raised[RAISED_MAX];
 };
 
-mixt_controller_options mixt_controller_options_default(void)
-{
-    unsigned all = (1u << MIXT_ACTION_COUNT) - 1;
-    return (mixt_controller_options){
-        .may = all & ~(1u << MIXT_ACTION_LR), .retries = 6, .cooldown = 200, .calm = 5000, .scale_floor = 1};
-}
-
 mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller)
 {
-    mixt_controller_options o = options ? *options : mixt_controller_options_default();
+    mixt_controller_options o = MIXT_OPTIONS(mixt_controller_options);
     MIXT_TRY(mixt__need(controller));
     *controller = NULL;
+    MIXT_TRY(mixt__options(mixt_controller_options, &o, options));
     if (o.retries < 1 || o.retries > 100 || o.cooldown < 1 || o.calm < 0)
         return mixt__fail(
             MIXT_ERROR_ARGUMENT,

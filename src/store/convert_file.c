@@ -2,6 +2,7 @@
 #include "mixt/weights.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "num/losses.h"
@@ -136,9 +137,8 @@ static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
 mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
                               bool overwrite, mixt_convert_report *report)
 {
-    conversion c = {.src = src, .dtype = dtype};
-    if (options)
-        c.options = *options;
+    conversion c = {.src = src, .dtype = dtype, .options = MIXT_OPTIONS(mixt_convert_options)};
+    MIXT_TRY(mixt__options(mixt_convert_options, &c.options, options));
     c.seed = c.options.seed;
     mixt_status status;
     MIXT_TRY(mixt__need(src));

@@ -5,6 +5,7 @@
 #include "mixt/ratings.h"
 
 #include "api/api.h"
+#include "base/options.h"
 #include "base/rng.h"
 #include "data/data.h"
 
@@ -333,6 +334,9 @@ mixt_status mixt_ratings_rank(mixt_trainer *trainer, const mixt_data *seen, cons
     MIXT_TRY(mixt__need_made(trainer, "trainer"));
     MIXT_TRY(mixt__need_made(seen, "data"));
     MIXT_TRY(mixt__need_made(held, "data"));
-    return mixt__context_note(trainer->context,
-                              rank(trainer, seen, held, options ? *options : (mixt_ranking_options){0}, ranking));
+    mixt_ranking_options own = MIXT_OPTIONS(mixt_ranking_options);
+    mixt_status status = mixt__options(mixt_ranking_options, &own, options);
+    if (status == MIXT_OK)
+        status = rank(trainer, seen, held, own, ranking);
+    return mixt__context_note(trainer->context, status);
 }

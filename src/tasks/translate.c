@@ -5,6 +5,8 @@
  */
 #include "mixt/translate.h"
 
+#include "base/options.h"
+
 #include "api/api.h"
 #include "data/data.h"
 #include "data/text/tokenizer.h"
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORTEST = 16, BATCH = 64, BATCH_MAX = 4096, BEAMS = 5 };
+enum { SHORTEST = 16, BATCH_MAX = 4096 };
 
 /** A sentence as tokens. */
 typedef struct sentence {
@@ -48,12 +50,10 @@ static mixt_status no_memory(void)
 
 static mixt_status take_options(job *j, const mixt_translate_options *options)
 {
-    j->o = options ? *options : (mixt_translate_options){0};
-    j->o.beams = j->o.beams ? j->o.beams : BEAMS;
-    j->o.batch = j->o.batch ? j->o.batch : BATCH;
-    j->o.length_penalty = j->o.length_penalty < 0 ? 0 : j->o.length_penalty > 0 ? j->o.length_penalty : 1;
+    j->o = MIXT_OPTIONS(mixt_translate_options);
+    MIXT_TRY(mixt__options(mixt_translate_options, &j->o, options));
     if (j->o.beams < 1 || j->o.beams > MIXT_BEAMS_MAX || j->o.batch < 1 || j->o.batch > BATCH_MAX ||
-        !isfinite(j->o.length_penalty))
+        !isfinite(j->o.length_penalty) || j->o.length_penalty < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld beams of %lld sentences: expected 1 to %d of 1 to %d",
                           (long long)j->o.beams, (long long)j->o.batch, MIXT_BEAMS_MAX, BATCH_MAX);
     return MIXT_OK;

@@ -34,11 +34,11 @@ static void find_steps(const mixt_verification *v, mixt_verify_run runs[MIXT_VER
     int64_t all = a->steps < b->steps ? a->steps : b->steps, window = (int64_t)(smooth_share * (double)all);
     window = window < 1 ? 1 : window;
     double target = v->target_loss;
-    if (target == 0 && a->steps >= window && b->steps >= window) {
+    if (isnan(target) && a->steps >= window && b->steps >= window) {
         target = fmax(mean_before(a->losses, a->steps, window), mean_before(b->losses, b->steps, window));
         target += 1e-12 * fabs(target); // sums that were added in another order
     }
-    bool accuracy = v->target_accuracy > 0;
+    bool accuracy = !isnan(v->target_accuracy);
     for (int side = 0; side < MIXT_VERIFY_SIDES; side++) {
         mixt_verify_run *r = &runs[side];
         r->target_steps = reaches(accuracy ? r->accuracies : r->losses, r->steps, window,
@@ -74,7 +74,7 @@ static double seconds_of(const mixt_verification *v, const mixt_verify_run *r)
 
 static double cost_of(const mixt_verification *v, const mixt_verify_run *r)
 {
-    return v->price > 0 ? seconds_of(v, r) / 3600 * v->price : (double)NAN;
+    return !isnan(v->price) ? seconds_of(v, r) / 3600 * v->price : (double)NAN;
 }
 
 /** Means and the ratio over the seeds in which both sides have a number. */

@@ -2,6 +2,7 @@
 #include "verify/verify.h"
 
 #include "backend/device.h"
+#include "base/options.h"
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 /** Losses in a row that are not finite, after which a run is given up: it has failed. */
-enum { NOT_FINITE_MAX = 20, OUTPUTS_MAX = 1 << 26, SEEDS_DEFAULT = 3 };
+enum { NOT_FINITE_MAX = 20, OUTPUTS_MAX = 1 << 26 };
 
 /** A verification under way. */
 typedef struct job {
@@ -335,8 +336,8 @@ static mixt_status check(const mixt_verification *v, const mixt_verify_options *
     if (!strcmp(v->precision, "fp32"))
         return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
                                              "precision=bf16");
-    if (!(v->price >= 0) || isinf(v->price) || !isfinite(v->target_loss) || !(v->target_accuracy >= 0) ||
-        v->target_accuracy > 1 || (v->target_loss != 0 && v->target_accuracy > 0))
+    if (v->price < 0 || isinf(v->price) || isinf(v->target_loss) || v->target_accuracy < 0 || v->target_accuracy > 1 ||
+        (!isnan(v->target_loss) && !isnan(v->target_accuracy)))
         return mixt__fail(
             MIXT_ERROR_ARGUMENT,
             "price %g, target of loss %g, of accuracy %g: no negative price, a finite loss or an accuracy "
@@ -357,14 +358,20 @@ static mixt_status set_steps(mixt_config *config, int64_t steps)
     return mixt_config_set(config, "train.epochs=0", "verify");
 }
 
+/** NaN: it is not given. */
+static double given_or_none(double number)
+{
+    return number == MIXT_AUTO ? (double)NAN : number;
+}
+
 static mixt_status verify(mixt_verification *v, const mixt_config *config, const mixt_verify_options *o)
 {
     MIXT_TRY(mixt_config_copy(config, &v->config));
-    v->seeds = o->seeds ? o->seeds : SEEDS_DEFAULT;
+    v->seeds = o->seeds;
     v->first_seed = mixt__config_int(config, MIXT_KEY_SEED);
-    v->target_loss = o->target_loss;
-    v->target_accuracy = o->target_accuracy;
-    v->price = o->price;
+    v->target_loss = given_or_none(o->target_loss);
+    v->target_accuracy = given_or_none(o->target_accuracy);
+    v->price = given_or_none(o->price);
     const char *precision;
     char why[MIXT_PICK_TEXT];
     MIXT_TRY(mixt__chosen_precision(config, &precision, why));
@@ -393,11 +400,12 @@ mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_option
     MIXT_TRY(mixt__need(verification));
     *verification = NULL;
     MIXT_TRY(mixt__need_open(config, "configuration"));
+    mixt_verify_options own = MIXT_OPTIONS(mixt_verify_options);
+    MIXT_TRY(mixt__options(mixt_verify_options, &own, options));
     mixt_verification *v = mixt__alloc(sizeof *v);
     if (v)
         mixt__handle_add(&v->handle, v, "verification", NULL);
-    mixt_status status = v ? verify(v, config, options ? options : &(mixt_verify_options){0})
-                           : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
+    mixt_status status = v ? verify(v, config, &own) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
     if (status == MIXT_OK)
         *verification = v;
     else

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/handles.h"
+#include "base/options.h"
 #include "watch/detector.h"
 #include "watch/layer_rules.h"
 
@@ -86,18 +87,6 @@ const char *mixt_severity_name(mixt_severity severity)
     return severity == MIXT_SEVERITY_CRITICAL ? "critical" : severity == MIXT_SEVERITY_WARNING ? "warning" : "info";
 }
 
-mixt_monitor_options mixt_monitor_options_default(void)
-{
-    return (mixt_monitor_options){.window = 100,
-                                  .loss_sigma = 6,
-                                  .grad_sigma = 8,
-                                  .grad_norm_max = 100,
-                                  .grad_norm_min = 0.001,
-                                  .memory_warn = 0.9,
-                                  .cooldown = 100,
-                                  .scale_floor = 1};
-}
-
 size_t mixt__monitor_bytes(void)
 {
     return sizeof(mixt_monitor);
@@ -105,9 +94,10 @@ size_t mixt__monitor_bytes(void)
 
 mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor)
 {
-    mixt_monitor_options o = options ? *options : mixt_monitor_options_default();
+    mixt_monitor_options o = MIXT_OPTIONS(mixt_monitor_options);
     MIXT_TRY(mixt__need(monitor));
     *monitor = NULL;
+    MIXT_TRY(mixt__options(mixt_monitor_options, &o, options));
     if (o.window < 10 || o.window > MIXT_DETECTOR_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a monitor's window is 10 to %d updates, not %lld", MIXT_DETECTOR_MAX,
                           (long long)o.window);

@@ -30,7 +30,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     bool large = size % 2;
     write_records(large ? "train.bin" : "data_batch_1.bin", data, size, large ? 2 : 1);
     fuzz_file(large ? "fine_label_names.txt" : "batches.meta.txt", data, size);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all"));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "all"));
     fuzz_file(large ? "test.bin" : "data_batch_2.bin", data, size);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = large ? "test" : "train"));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = large ? "test" : "train"));
 }

@@ -34,8 +34,8 @@ void fuzz_input(const uint8_t *data, size_t size)
         fuzz_file(frames[i], FRAME, sizeof FRAME - 1);
     fuzz_file("set/a/x/2.ppm", data, size);
     snprintf(spec, sizeof spec, "video:%s", fuzz_path("set"));
-    mixt_data_options options =
-        MIXT_DATA_OPTIONS(.split = "all", .crop = SIDE, .frames = FRAMES, .normalise = MIXT_NORMALISE_UNIT);
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options, .split = "all", .crop = SIDE, .frames = FRAMES,
+                                             .normalise = MIXT_NORMALISE_UNIT);
     fuzz_require(mixt_data_open_with(spec, &options, &set) == MIXT_OK); // names alone: frames are read when needed
     if (fuzz_taken(mixt_data_read(set, 0, 2, sample, target, &valid)))
         require_finite(sample, 2 * CLIP);

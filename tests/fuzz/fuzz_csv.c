@@ -12,7 +12,6 @@ void fuzz_input(const uint8_t *data, size_t size)
     char spec[700];
     snprintf(spec, sizeof spec, "csv:%s", fuzz_file("input.csv", data, size));
     size_t way = size % 9;
-    fuzz_data_set(spec,
-                  MIXT_DATA_OPTIONS(.labels = columns[way % 3], .split = splits[way / 3],
-                                    .target = targets[(way + way / 3) % 3], .missing = (mixt_missing)(size / 9 % 4)));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .labels = columns[way % 3], .split = splits[way / 3],
+                                     .target = targets[(way + way / 3) % 3], .missing = (mixt_missing)(size / 9 % 4)));
 }

@@ -10,7 +10,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     char spec[700];
     snprintf(spec, sizeof spec, "ratings:%s", fuzz_file("ratings", ratings, sizeof ratings - 1));
     const char *features = fuzz_file("features", data, size);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all", .items = features));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "val", .val = 0.4, .by_time = true, .users = features,
-                                          .items = "features", .counts = true, .user_numbers = true, .times = true));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "all", .items = features));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.4, .by_time = true, .users = features,
+                                     .items = "features", .counts = true, .user_numbers = true, .times = true));
 }

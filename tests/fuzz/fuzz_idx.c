@@ -9,9 +9,10 @@ enum { ROWS_MAX = 4096 };
 /** Opens the pair in one of four ways, chosen by the length of the input: opening is what takes the time. */
 static void read_both(const char *images, const char *labels, size_t size)
 {
-    const mixt_data_options ways[] = {MIXT_DATA_OPTIONS(.split = "train"), MIXT_DATA_OPTIONS(.split = "val"),
-                                      MIXT_DATA_OPTIONS(.split = "all"),
-                                      MIXT_DATA_OPTIONS(.classes = 3, .shape = "2x2x1")};
+    const mixt_data_options ways[] = {MIXT_OPTIONS(mixt_data_options, .split = "train"),
+                                      MIXT_OPTIONS(mixt_data_options, .split = "val"),
+                                      MIXT_OPTIONS(mixt_data_options, .split = "all"),
+                                      MIXT_OPTIONS(mixt_data_options, .classes = 3, .shape = "2x2x1")};
     mixt_data_options options = ways[size % 4];
     char spec[700];
     snprintf(spec, sizeof spec, "idx:%s", images);

@@ -46,12 +46,12 @@ void fuzz_input(const uint8_t *data, size_t size)
         convert(path);
         snprintf(spec, sizeof spec, "npy:%s", path);
         if (rows > 0 && rows <= ROWS_MAX)
-            fuzz_data_set(spec, MIXT_DATA_OPTIONS(.labels = make_labels(rows), .split = "all"));
-        fuzz_data_set(spec, MIXT_DATA_OPTIONS(.labels = path));
+            fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .labels = make_labels(rows), .split = "all"));
+        fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .labels = path));
     }
     mixt__file_tensor tensor = {.dtype = MIXT_DTYPE_UINT8, .rank = 2, .dims = {4, 2}, .data = samples};
     if (access(fixed, F_OK))
         fuzz_require(mixt__npy_write(fixed, &tensor, false) == MIXT_OK);
     snprintf(spec, sizeof spec, "npy:%s", fixed);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.labels = path));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .labels = path));
 }

@@ -8,6 +8,6 @@ void fuzz_input(const uint8_t *data, size_t size)
     static const char *const splits[] = {"train", "val", "test", "all"};
     char spec[700];
     snprintf(spec, sizeof spec, "npz:%s", fuzz_file("input.npz", data, size));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = splits[size % 4], .test = 0.2));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.labels = "x"));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = splits[size % 4], .test = 0.2));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .labels = "x"));
 }

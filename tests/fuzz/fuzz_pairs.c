@@ -14,6 +14,6 @@ void fuzz_input(const uint8_t *data, size_t size)
     fuzz_file("set/b.ppm", PICTURE, sizeof PICTURE - 1);
     fuzz_file("set/captions.tsv", data, size);
     snprintf(spec, sizeof spec, "pairs:%s", fuzz_path("set"));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all", .crop = 4));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "val", .val = 0.3, .crop = 4, .seq = 5));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "all", .crop = 4));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.3, .crop = 4, .seq = 5));
 }

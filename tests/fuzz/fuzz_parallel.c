@@ -26,7 +26,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     const char *path = fuzz_file("parallel", data, size);
     snprintf(spec, sizeof spec, "parallel:%s", path);
     learn(path, data, size);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all", .seq = 16, .vocab = "tests/data/tokens"));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "val", .val = 0.3, .seq = 4, .vocab = "tests/data/tokens",
-                                          .source_name = "2", .target_name = "1"));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "all", .seq = 16, .vocab = "tests/data/tokens"));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.3, .seq = 4,
+                                     .vocab = "tests/data/tokens", .source_name = "2", .target_name = "1"));
 }

@@ -15,8 +15,8 @@ static void read_tokens(const char *path, size_t size)
     static const int64_t lengths[] = {1, 5, 64};
     char spec[700];
     snprintf(spec, sizeof spec, "tokens:%s", path);
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = splits[size % 4], .seq = lengths[size % 3], .test = 0.2,
-                                          .classes = size % 5 ? 300 : 0));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = splits[size % 4], .seq = lengths[size % 3],
+                                     .test = 0.2, .classes = size % 5 ? 300 : 0));
 }
 
 void fuzz_input(const uint8_t *data, size_t size)

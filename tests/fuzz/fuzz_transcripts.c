@@ -11,7 +11,7 @@ static const uint8_t silence[124] = "RIFF\x74\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x4
 void fuzz_input(const uint8_t *data, size_t size)
 {
     char spec[700];
-    mixt_data_options options = MIXT_DATA_OPTIONS(.split = "all", .mels = 4, .target = MIXT_TARGET_TEXT);
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options, .split = "all", .mels = 4, .target = MIXT_TARGET_TEXT);
     mkdir(fuzz_path("set"), 0700);
     mkdir(fuzz_path("set/in"), 0700);
     fuzz_file("set/a_1.wav", silence, sizeof silence);

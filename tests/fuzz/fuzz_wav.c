@@ -11,7 +11,8 @@ enum { MELS = 8 };
 
 static void make_features(const mixt__wav *wav)
 {
-    mixt_data_options options = MIXT_DATA_OPTIONS(.rate = wav->rate, .mels = MELS, .seconds = 0.2, .shift = 0.1);
+    mixt_data_options options =
+        MIXT_OPTIONS(mixt_data_options, .rate = wav->rate, .mels = MELS, .seconds = 0.2, .shift = 0.1);
     mixt__audio audio;
     uint64_t key = 5;
     int64_t frames;
@@ -46,5 +47,5 @@ void fuzz_input(const uint8_t *data, size_t size)
     mixt__wav_free(&wav);
     fuzz_file("set/b_1.wav", data, size);
     snprintf(spec, sizeof spec, "audio:%s", fuzz_path("set"));
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all", .rate = 8000, .mels = MELS, .seconds = 0.2));
+    fuzz_data_set(spec, MIXT_OPTIONS(mixt_data_options, .split = "all", .rate = 8000, .mels = MELS, .seconds = 0.2));
 }

@@ -79,10 +79,11 @@ static void read_shape(job *j, int64_t batch, char *dims)
 
 static mixt_status open_trainer(job *j, const char *precision, const char *device)
 {
-    j->context = mixt_open_with(&(mixt_context_options){.device = device});
+    j->context = mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, .device = device));
     if (!j->context)
         return MIXT_ERROR_DEVICE;
-    mixt_trainer_options options = MIXT_TRAINER_OPTIONS(.precision = precision, .optimizer = "sgd", .seed = 1);
+    mixt_trainer_options options =
+        MIXT_OPTIONS(mixt_trainer_options, .precision = precision, .optimizer = "sgd", .seed = 1);
     options.batch = j->spec.input.dims[0];
     j->trainer = mixt__trainer_open(j->context, &j->model, &options);
     if (!j->trainer)

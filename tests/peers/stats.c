@@ -31,7 +31,8 @@ static void print_sample(const double *x, int64_t count, double confidence, doub
 {
     mixt_stats_summary s = mixt_stats_summarise(x, count);
     mixt_stats_interval t = mixt_stats_t_interval(&s, confidence), b = {NAN, NAN};
-    mixt_stats_bootstrap_options options = {.confidence = confidence, .draws = 100000};
+    mixt_stats_bootstrap_options options =
+        MIXT_OPTIONS(mixt_stats_bootstrap_options, .confidence = confidence, .draws = 100000);
     (void)mixt_stats_bootstrap(x, count, &options, &b);
     int64_t pairs = mixt_stats_pairs(s.deviation, INFINITY, fabs(value - s.mean) + 0.1, level, 0.9);
     printf("{");

@@ -70,7 +70,7 @@ static inline mixt_status open_ranks(int model, const char *folder, const char *
     char text[4096];
     const char *settings[SMALL_SETTINGS];
     mixt_config *config;
-    mixt_run_options options = {.settings = settings, .plan_ranks = ranks};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings, .plan_ranks = ranks);
     *run = NULL;
     settings_of(model, folder, more, text, settings);
     MIXT_TRY(mixt_config_new(&config));

@@ -36,7 +36,9 @@ int main(void) // options of all kinds, named or not, also inside other macros: 
     mixt_model *m = mixt_model_new(c, net, MIXT_LOSS_CROSS_ENTROPY), *n = mixt_model_new(d, net, MIXT_LOSS_MSE, .user = NULL);
     mixt_trainer *t = mixt_trainer_new(m), *u = mixt_trainer_new(n, .beta1 = 0, .lr = 0,
                                                                  .batch = 4);
-    mixt_trainer_options defaults = mixt_trainer_options_default(), o = MIXT_TRAINER_OPTIONS(.beta1 = 0);
+    mixt_trainer_options defaults;
+    mixt_trainer_options_default(&defaults, sizeof defaults);
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .beta1 = 0);
     int good = t && u && data && TWICE(mixt_trainer_new(m, .momentum = 0) != NULL) && !mixt_generator_new(m, .context = 8);
     good = good && mixt_data_open("digits:", &none, .val = 0, .samples = 10) == MIXT_OK;
     mixt_data_close(none);

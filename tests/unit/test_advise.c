@@ -75,50 +75,51 @@ static const mixt_advice_candidate *find(const mixt_advice *advice, const char *
 typedef struct row {
     const char *const *model;
     const char *machine;
-    double gib;  // of memory that may be taken; 0: all
-    double lose; // 0: the default
+    double gib; // of memory that may be taken; 0: all
+    double lose;
     const char *precision, *loss_scale, *decided;
     const char *other, *verdict; // one that lost, and how
 } row;
 
+#define USUAL (-1) // what may be lost is the default
 static const row rows[] = {
     // Volta and Turing have FP16 alone
-    {gpt2, "v100", 0, 0, "fp16", "dynamic", "hardware", "bf16", "no units"},
-    {resnet50, "v100", 0, 0, "fp16", "dynamic", "hardware", "tf32", "no units"},
-    {lstm, "v100", 0, 0, "fp16", "dynamic", "hardware", "fp32", "slower"},
-    {bert, "t4", 0, 0, "fp16", "dynamic", "hardware", "bf16", "no units"},
-    {mlp, "t4", 0, 0, "fp16", "dynamic", "hardware", "fp32", "slower"},
+    {gpt2, "v100", 0, USUAL, "fp16", "dynamic", "hardware", "bf16", "no units"},
+    {resnet50, "v100", 0, USUAL, "fp16", "dynamic", "hardware", "tf32", "no units"},
+    {lstm, "v100", 0, USUAL, "fp16", "dynamic", "hardware", "fp32", "slower"},
+    {bert, "t4", 0, USUAL, "fp16", "dynamic", "hardware", "bf16", "no units"},
+    {mlp, "t4", 0, USUAL, "fp16", "dynamic", "hardware", "fp32", "slower"},
     // from Ampere on BF16 is as fast and needs no loss scaling
-    {gpt2, "a100", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
-    {bert, "a100", 0, 0, "bf16", "none", "time", "tf32", "slower"},
-    {resnet50, "a100-80", 0, 0, "bf16", "none", "time", "fp32", "slower"},
-    {lstm, "a100-80", 0, 0, "bf16", "none", "time", "fp8", "not trained"},
-    {gpt2, "h100", 0, 0, "bf16", "none", "time", "fp8", "not trained"},
-    {gpt2, "h200", 0, 0, "bf16", "none", "time", "tf32", "slower"},
-    {mlp, "h200", 0, 0, "fp32", "none", "time", "bf16", "no gain"}, // mostly launches: not worth a second format
-    {resnet50, "rtx4090", 0, 0, "bf16", "none", "time", "fp32", "slower"},
-    {gpt, "rtx4090", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
+    {gpt2, "a100", 0, USUAL, "bf16", "none", "time", "fp16", "no gain"},
+    {bert, "a100", 0, USUAL, "bf16", "none", "time", "tf32", "slower"},
+    {resnet50, "a100-80", 0, USUAL, "bf16", "none", "time", "fp32", "slower"},
+    {lstm, "a100-80", 0, USUAL, "bf16", "none", "time", "fp8", "not trained"},
+    {gpt2, "h100", 0, USUAL, "bf16", "none", "time", "fp8", "not trained"},
+    {gpt2, "h200", 0, USUAL, "bf16", "none", "time", "tf32", "slower"},
+    {mlp, "h200", 0, USUAL, "fp32", "none", "time", "bf16", "no gain"}, // mostly launches: not worth a second format
+    {resnet50, "rtx4090", 0, USUAL, "bf16", "none", "time", "fp32", "slower"},
+    {gpt, "rtx4090", 0, USUAL, "bf16", "none", "time", "fp16", "no gain"},
     // thirty units are all launches
-    {tiny, "v100", 0, 0, "fp32", "none", "time", "fp16", "no gain"},
-    {tiny, "a100", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
-    {tiny, "h200", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
-    {tiny, "cpu-avx512", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
+    {tiny, "v100", 0, USUAL, "fp32", "none", "time", "fp16", "no gain"},
+    {tiny, "a100", 0, USUAL, "fp32", "none", "time", "bf16", "no gain"},
+    {tiny, "h200", 0, USUAL, "fp32", "none", "time", "bf16", "no gain"},
+    {tiny, "cpu-avx512", 0, USUAL, "fp32", "none", "time", "bf16", "no gain"},
     // a CPU without units for 16 bits computes in FP32 whatever it stores: only memory asks for less
-    {gpt, "cpu-avx2", 0, 0, "fp32", "none", "hardware", "bf16", "no gain"},
-    {resnet50, "cpu-avx2", 0, 0, "fp32", "none", "hardware", "fp16", "no gain"},
-    {gpt2, "cpu-avx512", 0, 0, "fp32", "none", "hardware", "tf32", "no units"},
-    {gpt2, "cpu-avx512", 18, 0, "fp32", "none", "memory", "bf16", "no gain"}, // in parts: FP32 can stay
+    {gpt, "cpu-avx2", 0, USUAL, "fp32", "none", "hardware", "bf16", "no gain"},
+    {resnet50, "cpu-avx2", 0, USUAL, "fp32", "none", "hardware", "fp16", "no gain"},
+    {gpt2, "cpu-avx512", 0, USUAL, "fp32", "none", "hardware", "tf32", "no units"},
+    {gpt2, "cpu-avx512", 18, USUAL, "fp32", "none", "memory", "bf16", "no gain"}, // in parts: FP32 can stay
 
-    {normed, "cpu-avx2", 1.2, 0, "bf16", "none", "memory", "fp32", "too large"}, // whatever is computed again
-    {resnet50, "cpu-avx2", 16, 0, "bf16", "none", "memory", "fp32", "slower"},   // it would compute again to fit
+    {normed, "cpu-avx2", 1.2, USUAL, "bf16", "none", "memory", "fp32", "too large"}, // whatever is computed again
+    {resnet50, "cpu-avx2", 16, USUAL, "bf16", "none", "memory", "fp32", "slower"},   // it would compute again to fit
 
-    {gpt, "cpu-avx512bf16", 0, 0, "bf16", "none", "time", "fp32", "slower"},
-    {gpt2, "cpu-amx", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
-    {lstm, "cpu-amx", 0, 0, "bf16", "none", "time", "fp32", "slower"},
+    {gpt, "cpu-avx512bf16", 0, USUAL, "bf16", "none", "time", "fp32", "slower"},
+    {gpt2, "cpu-amx", 0, USUAL, "bf16", "none", "time", "fp16", "no gain"},
+    {lstm, "cpu-amx", 0, USUAL, "bf16", "none", "time", "fp32", "slower"},
     // what may be lost
     {gpt2, "a100", 0, 0.001, "fp16", "dynamic", "accuracy", "bf16", "loses"},
-    {gpt2, "h200", 0, MIXT_LOSE_NOTHING, "fp32", "none", "accuracy", "tf32", "loses"},
-    {lstm, "v100", 0, MIXT_LOSE_NOTHING, "fp32", "none", "accuracy", "fp16", "loses"},
+    {gpt2, "h200", 0, 0, "fp32", "none", "accuracy", "tf32", "loses"},
+    {lstm, "v100", 0, 0, "fp32", "none", "accuracy", "fp16", "loses"},
     {gpt, "cpu-amx", 0, 0.001, "fp32", "none", "accuracy", "bf16", "loses"},
 };
 
@@ -128,7 +129,8 @@ static void test_table(void **state)
     assert_true(sizeof rows / sizeof rows[0] >= 24);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i += CASE_STRIDE) {
         const row *r = &rows[i];
-        mixt_advise_options options = {.machine = r->machine, .lose = r->lose};
+        mixt_advise_options options =
+            MIXT_OPTIONS(mixt_advise_options, .machine = r->machine, .lose = r->lose < 0 ? 0.005 : r->lose);
         options.memory = (size_t)(r->gib * 1073741824);
         mixt_advice *advice = ask(r->model, &options);
         const mixt_advice_choice *c = mixt_advice_choose(advice);
@@ -146,7 +148,7 @@ static void test_table(void **state)
 static void test_whole_answer(void **state)
 {
     (void)state;
-    mixt_advise_options options = {.machine = "a100", .price = 2};
+    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options, .machine = "a100", .price = 2);
     mixt_advice *advice = ask(gpt2, &options);
     const mixt_advice_choice *choice = mixt_advice_choose(advice);
     const mixt_advice_candidate *c, *chosen = find(advice, "bf16");
@@ -199,7 +201,7 @@ static mixt_advice *ask_with(const char *const *model, const char *setting, cons
 static void test_remedies(void **state)
 {
     (void)state;
-    mixt_advice *advice = ask_with(mlp, "net.hidden=[511,2044]", &(mixt_advise_options){.machine = "t4"});
+    mixt_advice *advice = ask_with(mlp, "net.hidden=[511,2044]", MIXT_OPTIONS_AT(mixt_advise_options, .machine = "t4"));
     const mixt_remedy *r = remedy(advice, "unaligned products");
     assert_non_null(r);
     assert_non_null(strstr(r->text, "511 is no multiple of 8"));
@@ -207,14 +209,14 @@ static void test_remedies(void **state)
     assert_non_null(strstr(r->where, "fc.0"));
     mixt_advice_free(advice);
 
-    advice = ask(tiny, &(mixt_advise_options){.machine = "h100"});
+    advice = ask(tiny, MIXT_OPTIONS_AT(mixt_advise_options, .machine = "h100"));
     r = remedy(advice, "launches of small ops");
     assert_true(r && r->share > 0.5);
     r = remedy(advice, "a small batch");
     assert_true(r && r->gain > 0.3 && strstr(r->text, "train.batch=64 instead of 32"));
     mixt_advice_free(advice);
 
-    advice = ask(gpt2, &(mixt_advise_options){.machine = "h200"});
+    advice = ask(gpt2, MIXT_OPTIONS_AT(mixt_advise_options, .machine = "h200"));
     assert_null(remedy(advice, "unaligned products"));
     assert_null(remedy(advice, "launches of small ops"));
     assert_null(remedy(advice, "casts"));
@@ -241,14 +243,15 @@ static void test_remedies_of_run(void **state)
     (void)state;
     char path[64], setting[80];
     write_policy(path, setting, "{layer: \"h.*.mlp*\", precision: fp32}");
-    mixt_advice *advice = ask_with(gpt2, setting, &(mixt_advise_options){.machine = "a100", .run = "none"});
+    mixt_advice *advice =
+        ask_with(gpt2, setting, MIXT_OPTIONS_AT(mixt_advise_options, .machine = "a100", .run = "none"));
     assert_string_equal(mixt_advice_choose(advice)->looked_at, strrchr(path, '/') + 1);
     const mixt_remedy *r = remedy(advice, "layers kept in fp32");
     assert_true(r && r->share > 0.3 && strstr(r->where, "mlp"));
     mixt_advice_free(advice);
     unlink(path);
     write_policy(path, setting, "{layer: \"*conv2\", precision: tf32}");
-    advice = ask_with(resnet50, setting, &(mixt_advise_options){.machine = "h200", .run = "none"});
+    advice = ask_with(resnet50, setting, MIXT_OPTIONS_AT(mixt_advise_options, .machine = "h200", .run = "none"));
     r = remedy(advice, "casts");
     assert_true(r && r->share > 0.02 && r->gain == r->share && strstr(r->where, "conv2"));
     mixt_advice_free(advice);
@@ -259,7 +262,7 @@ static void test_remedies_of_run(void **state)
 static void test_made_to_fit(void **state)
 {
     (void)state;
-    mixt_advise_options options = {.machine = "a100", .memory = (size_t)1 << 30};
+    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options, .machine = "a100", .memory = (size_t)1 << 30);
     mixt_advice *advice = ask_with(gpt, "train.batch=64", &options);
     const mixt_advice_choice *c = mixt_advice_choose(advice);
     const mixt_advice_candidate *chosen = find(advice, "bf16");
@@ -281,7 +284,7 @@ static void test_made_to_fit(void **state)
 static void test_nothing_fits(void **state)
 {
     (void)state;
-    mixt_advise_options options = {.machine = "h200", .memory = 64 << 20};
+    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options, .machine = "h200", .memory = 64 << 20);
     mixt_advice *advice = ask(gpt2, &options);
     const mixt_advice_choice *choice = mixt_advice_choose(advice);
     assert_false(choice->found);
@@ -296,7 +299,7 @@ static void test_own_policy(void **state)
     (void)state;
     char path[64], setting[80];
     write_policy(path, setting, "{layer: \"h.0.*\", precision: fp32}");
-    mixt_advice *advice = ask_with(gpt, setting, &(mixt_advise_options){.machine = "h100"});
+    mixt_advice *advice = ask_with(gpt, setting, MIXT_OPTIONS_AT(mixt_advise_options, .machine = "h100"));
     assert_string_equal(find(advice, strrchr(path, '/') + 1)->verdict, "slower");
     mixt_advice_free(advice);
     unlink(path);

@@ -226,17 +226,19 @@ static void counts_of_a_trainer_are_checked(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {MIXT_TRAINER_OPTIONS(.batch = (int64_t)1 << 52), "batch 4503599627370496: must be from 1 to 2147483647"},
-        {MIXT_TRAINER_OPTIONS(.batch = -1), "batch -1"},
-        {MIXT_TRAINER_OPTIONS(.accumulate = INT64_MAX), "accumulate 9223372036854775807: must be from 1 to 1048576"},
-        {MIXT_TRAINER_OPTIONS(.accumulate = -1), "accumulate -1"},
-        {MIXT_TRAINER_OPTIONS(.warmup = INT64_MIN, .schedule = "cosine", .total_steps = INT64_MAX),
+        {MIXT_OPTIONS(mixt_trainer_options, .batch = (int64_t)1 << 52),
+         "batch 4503599627370496: must be from 1 to 2147483647"},
+        {MIXT_OPTIONS(mixt_trainer_options, .batch = -1), "batch -1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .accumulate = INT64_MAX),
+         "accumulate 9223372036854775807: must be from 1 to 1048576"},
+        {MIXT_OPTIONS(mixt_trainer_options, .accumulate = -1), "accumulate -1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .warmup = INT64_MIN, .schedule = "cosine", .total_steps = INT64_MAX),
          "warmup -9223372036854775808"},
-        {MIXT_TRAINER_OPTIONS(.decay_steps = -2), "decay_steps -2"},
-        {MIXT_TRAINER_OPTIONS(.total_steps = -3), "total_steps -3"},
-        {MIXT_TRAINER_OPTIONS(.scale_interval = -1), "scale_interval -1"},
-        {MIXT_TRAINER_OPTIONS(.scale_hysteresis = -4), "scale_hysteresis -4"},
-        {MIXT_TRAINER_OPTIONS(.inject_overflow = -1), "inject_overflow -1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .decay_steps = -2), "decay_steps -2"},
+        {MIXT_OPTIONS(mixt_trainer_options, .total_steps = -3), "total_steps -3"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_interval = -1), "scale_interval -1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_hysteresis = -4), "scale_hysteresis -4"},
+        {MIXT_OPTIONS(mixt_trainer_options, .inject_overflow = -1), "inject_overflow -1"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     mixt_trainer *t = mixt_trainer_new(f.model, .batch = BATCH, .warmup = INT64_MAX, .schedule = "cosine",
@@ -252,18 +254,18 @@ static void zeros_that_mean_nothing_are_refused(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {{0}, "eps 0: must be above 0, to below inf"}, // a struct of zeros is no struct of defaults
-        {MIXT_TRAINER_OPTIONS(.batch = 0), "batch 0: must be from 1 to 2147483647"},
-        {MIXT_TRAINER_OPTIONS(.accumulate = 0), "accumulate 0: must be from 1"},
-        {MIXT_TRAINER_OPTIONS(.decay_steps = 0), "decay_steps 0: must be from 1"},
-        {MIXT_TRAINER_OPTIONS(.eps = 0), "eps 0: must be above 0"},
-        {MIXT_TRAINER_OPTIONS(.scale_init = 0, .loss_scale = "dynamic"), "scale_init 0: must be above 0"},
-        {MIXT_TRAINER_OPTIONS(.scale_backoff = 0), "scale_backoff 0: must be above 0, to below 1"},
-        {MIXT_TRAINER_OPTIONS(.scale_interval = 0), "scale_interval 0: must be from 1"},
-        {MIXT_TRAINER_OPTIONS(.scale_hysteresis = 0), "scale_hysteresis 0: must be from 1"},
-        {MIXT_TRAINER_OPTIONS(.lr = -1), "lr -1: must be from 0"},
-        {MIXT_TRAINER_OPTIONS(.beta1 = 1), "beta1 1: must be from 0 to below 1"},
-        {MIXT_TRAINER_OPTIONS(.momentum = 1), "momentum 1: must be from 0 to below 1"},
+        {{0}, "its struct_size is 0: fill it first"}, // a struct of zeros is no struct of defaults
+        {MIXT_OPTIONS(mixt_trainer_options, .batch = 0), "batch 0: must be from 1 to 2147483647"},
+        {MIXT_OPTIONS(mixt_trainer_options, .accumulate = 0), "accumulate 0: must be from 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .decay_steps = 0), "decay_steps 0: must be from 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .eps = 0), "eps 0: must be above 0"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0, .loss_scale = "dynamic"), "scale_init 0: must be above 0"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = 0), "scale_backoff 0: must be above 0, to below 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_interval = 0), "scale_interval 0: must be from 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_hysteresis = 0), "scale_hysteresis 0: must be from 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .lr = -1), "lr -1: must be from 0"},
+        {MIXT_OPTIONS(mixt_trainer_options, .beta1 = 1), "beta1 1: must be from 0 to below 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .momentum = 1), "momentum 1: must be from 0 to below 1"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     mixt_data *data;
@@ -287,21 +289,21 @@ static void zeros_are_zeros(void **state)
     (void)state;
     static float a[CLASSES * PIXELS], b[CLASSES * PIXELS];
     fixture f = start();
-    train_three(&f, MIXT_TRAINER_OPTIONS(.lr = 0), a);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .lr = 0), a);
     assert_int_equal(mixt_trainer_load(f.trainer, "/nowhere"), MIXT_ERROR_FILE); // takes memory, draws the weights
     assert_int_equal(mixt_trainer_param_get(f.trainer, 0, b), MIXT_OK);
     assert_memory_equal(a, b, sizeof a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "sgd"), a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "momentum", .momentum = 0), b);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .optimizer = "sgd"), a);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .optimizer = "momentum", .momentum = 0), b);
     assert_memory_equal(a, b, sizeof a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "momentum"), b);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .optimizer = "momentum"), b);
     assert_memory_not_equal(a, b, sizeof a);
-    train_three(&f, mixt_trainer_options_default(), a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.beta1 = 0.9f, .beta2 = 0.999f), b);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options), a);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .beta1 = 0.9f, .beta2 = 0.999f), b);
     assert_memory_equal(a, b, sizeof a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.beta1 = 0), b);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .beta1 = 0), b);
     assert_memory_not_equal(a, b, sizeof a);
-    train_three(&f, MIXT_TRAINER_OPTIONS(.beta2 = 0), b);
+    train_three(&f, MIXT_OPTIONS(mixt_trainer_options, .beta2 = 0), b);
     assert_memory_not_equal(a, b, sizeof a);
     mixt_close(f.context);
 }
@@ -311,16 +313,18 @@ static void scales_of_a_trainer_are_checked(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {MIXT_TRAINER_OPTIONS(.scale_growth = 0.5f), "scale_growth 0.5: must be at least 1"},
-        {MIXT_TRAINER_OPTIONS(.scale_backoff = 1), "scale_backoff 1"},
-        {MIXT_TRAINER_OPTIONS(.scale_backoff = -0.5f), "scale_backoff -0.5"},
-        {MIXT_TRAINER_OPTIONS(.scale_floor = 8, .scale_ceiling = 4),
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_growth = 0.5f), "scale_growth 0.5: must be at least 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = 1), "scale_backoff 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = -0.5f), "scale_backoff -0.5"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_floor = 8, .scale_ceiling = 4),
          "scale_floor 8: must not be greater than scale_ceiling, 4"},
-        {MIXT_TRAINER_OPTIONS(.scale_init = 0.5f), "scale_init 0.5: must be from scale_floor, 1"},
-        {MIXT_TRAINER_OPTIONS(.scale_init = 0x1p25f), "to scale_ceiling, 1.67772e+07"},
-        {MIXT_TRAINER_OPTIONS(.scale_floor = 131072), "scale_init 65536: must be from scale_floor, 131072"},
-        {MIXT_TRAINER_OPTIONS(.loss_scale = "1e-30"), "loss_scale '1e-30': a fixed scale must be from 2^-24"},
-        {MIXT_TRAINER_OPTIONS(.loss_scale = "1e38"), "loss_scale '1e38'"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0.5f), "scale_init 0.5: must be from scale_floor, 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0x1p25f), "to scale_ceiling, 1.67772e+07"},
+        {MIXT_OPTIONS(mixt_trainer_options, .scale_floor = 131072),
+         "scale_init 65536: must be from scale_floor, 131072"},
+        {MIXT_OPTIONS(mixt_trainer_options, .loss_scale = "1e-30"),
+         "loss_scale '1e-30': a fixed scale must be from 2^-24"},
+        {MIXT_OPTIONS(mixt_trainer_options, .loss_scale = "1e38"), "loss_scale '1e38'"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     assert_non_null(mixt_trainer_new(f.model, .scale_growth = 1, .scale_floor = 4, .scale_init = 4));

@@ -212,11 +212,12 @@ static void names_say_class_and_part(void **state)
             write_sine(name, 8000, 2000 + 100 * take, word ? 300 : 2000, 0.5);
         }
     write_text("digits/README", "not a recording");
-    mixt_data *train = open_set("%s/digits", MIXT_DATA_OPTIONS(.test_files = "*_[0-4].wav", .val = 0.2, .mels = 20));
-    mixt_data *val = open_set("audio:%s/digits", MIXT_DATA_OPTIONS(.test_files = "*_[0-4].wav", .val = 0.2, .mels = 20,
-                                                                   .split = "val", .like = train));
-    mixt_data *test =
-        open_set("audio:%s/digits", MIXT_DATA_OPTIONS(.test_files = "*_[0-4].wav", .split = "test", .mels = 20));
+    mixt_data *train =
+        open_set("%s/digits", MIXT_OPTIONS(mixt_data_options, .test_files = "*_[0-4].wav", .val = 0.2, .mels = 20));
+    mixt_data *val = open_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .test_files = "*_[0-4].wav",
+                                                              .val = 0.2, .mels = 20, .split = "val", .like = train));
+    mixt_data *test = open_set(
+        "audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .test_files = "*_[0-4].wav", .split = "test", .mels = 20));
     const mixt_data_info *info = mixt_data_describe(train);
     assert_string_equal(info->kind, "audio");
     assert_int_equal(info->samples, 8);
@@ -249,12 +250,12 @@ static void names_say_class_and_part(void **state)
     mixt_data_close(train);
     mixt_data_close(val);
     mixt_data_close(test);
-    expect_no_set("audio:%s/digits", MIXT_DATA_OPTIONS(.val_files = "three*"),
+    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .val_files = "three*"),
                   "no recording is called as val_files says");
-    expect_no_set("audio:%s/digits", MIXT_DATA_OPTIONS(.mels = 20, .mel_mask = 20), "hides all");
-    expect_no_set("audio:%s/digits", MIXT_DATA_OPTIONS(.hop = -1), "hop -1");
-    expect_no_set("audio:%s/digits", MIXT_DATA_OPTIONS(.crop = 3), "'crop' means nothing to audio");
-    expect_no_set("csv:%s/digits", MIXT_DATA_OPTIONS(.rate = 8000), "'rate' means nothing to csv");
+    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .mels = 20, .mel_mask = 20), "hides all");
+    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .hop = -1), "hop -1");
+    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .crop = 3), "'crop' means nothing to audio");
+    expect_no_set("csv:%s/digits", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "'rate' means nothing to csv");
 }
 
 static void folders_are_classes(void **state)
@@ -271,25 +272,27 @@ static void folders_are_classes(void **state)
     write_sine("words/train/yes/a.wav", 8000, 900, 900, 0.1);
     write_sine("words/train/yes/b.wav", 8000, 900, 900, 0.1);
     write_sine("words/test/yes/a.wav", 16000, 1800, 900, 0.1);
-    expect_no_set("audio:%s/words", MIXT_DATA_OPTIONS(.split = "test"), "16000 samples a second, but others have 8000");
-    mixt_data *test = open_set("%s/words", MIXT_DATA_OPTIONS(.split = "test", .rate = 8000, .seconds = 0.2));
+    expect_no_set("audio:%s/words", MIXT_OPTIONS(mixt_data_options, .split = "test"),
+                  "16000 samples a second, but others have 8000");
+    mixt_data *test =
+        open_set("%s/words", MIXT_OPTIONS(mixt_data_options, .split = "test", .rate = 8000, .seconds = 0.2));
     float sample[21 * 40 + 64];
     int32_t label = -1;
     int64_t valid;
     assert_int_equal(mixt_data_read(test, 0, 1, sample, &label, &valid), MIXT_OK);
     assert_int_equal(label, 1);
     mixt_data_close(test);
-    mixt_data *val = open_set("audio:%s/words", MIXT_DATA_OPTIONS(.split = "val", .val = 0.25));
+    mixt_data *val = open_set("audio:%s/words", MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.25));
     assert_int_equal(mixt_data_describe(val)->samples, 1);
     mixt_data_close(val);
     make_folder("words/train/maybe");
-    expect_no_set("audio:%s/words", MIXT_DATA_OPTIONS(.rate = 8000), "maybe: a class without WAV files");
+    expect_no_set("audio:%s/words", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "maybe: a class without WAV files");
     write_text("words/train/maybe/a.mp3", "x");
-    expect_no_set("audio:%s/words", MIXT_DATA_OPTIONS(.rate = 8000), "maybe/a.mp3: cannot be read");
+    expect_no_set("audio:%s/words", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "maybe/a.mp3: cannot be read");
     make_folder("none");
-    expect_no_set("audio:%s/none", MIXT_DATA_OPTIONS(.rate = 8000), "holds no WAV files");
+    expect_no_set("audio:%s/none", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "holds no WAV files");
     write_sine("none/word.wav", 8000, 900, 900, 0.1);
-    expect_no_set("audio:%s/none", MIXT_DATA_OPTIONS(.rate = 8000), "word.wav: of which class?");
+    expect_no_set("audio:%s/none", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "word.wav: of which class?");
 }
 
 /** What is random is a function of seed, epoch and sample, changes training only, and hides what it says. */
@@ -301,9 +304,9 @@ static void training_samples_are_changed(void **state)
     int32_t label;
     int64_t valid;
     static const mixt_data_options changes[] = {
-        {MIXT_DATA_DEFAULTS, .samples = 1, .shift = 0.2},
-        {MIXT_DATA_DEFAULTS, .samples = 1, .noise = 0.5},
-        {MIXT_DATA_DEFAULTS, .samples = 1, .time_mask = 50, .mel_mask = 20},
+        {MIXT_DEFAULTS_mixt_data_options, .samples = 1, .shift = 0.2},
+        {MIXT_DEFAULTS_mixt_data_options, .samples = 1, .noise = 0.5},
+        {MIXT_DEFAULTS_mixt_data_options, .samples = 1, .time_mask = 50, .mel_mask = 20},
     };
     for (int c = 0; c < 3; c++) {
         mixt_data *data = open_set("audio:", changes[c]);
@@ -329,8 +332,8 @@ static void training_samples_are_changed(void **state)
 static void mixt_speaks_by_itself(void **state)
 {
     (void)state;
-    mixt_data *train = open_set("audio:", MIXT_DATA_OPTIONS(.samples = 64));
-    mixt_data *val = open_set("audio:", MIXT_DATA_OPTIONS(.split = "val", .like = train));
+    mixt_data *train = open_set("audio:", MIXT_OPTIONS(mixt_data_options, .samples = 64));
+    mixt_data *val = open_set("audio:", MIXT_OPTIONS(mixt_data_options, .split = "val", .like = train));
     assert_int_equal(mixt_data_describe(train)->classes, 10);
     assert_int_equal(mixt_data_describe(val)->samples, 400);
     float *a = malloc(mixt_data_input_bytes(train, 1));
@@ -348,8 +351,8 @@ static void mixt_speaks_by_itself(void **state)
     free(a);
     mixt_data_close(train);
     mixt_data_close(val);
-    expect_no_set("audio:", MIXT_DATA_OPTIONS(.test_files = "*"), "need recordings");
-    expect_no_set("audio:", MIXT_DATA_OPTIONS(.rate = 16000), "spoken at 8000");
+    expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .test_files = "*"), "need recordings");
+    expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .rate = 16000), "spoken at 8000");
 }
 
 int main(void)

@@ -47,7 +47,8 @@ static void transcripts_are_found(void **state)
     write_text("libri/train/19/198/19-198.trans.txt", "19-198-0000 NO \r\n19-198-0001 SO ÉTÉ\n");
     write_text("libri/test/7/transcripts.tsv", "\xef\xbb\xbfpath\tsentence\na.wav\tÉÉÉ SO NO\n");
     for (int round = 0; round < 3; round++) {
-        mixt_data_options o = MIXT_DATA_OPTIONS(.val = 0, .labels = round == 2 ? in_folder("%s/all.tsv") : NULL);
+        mixt_data_options o =
+            MIXT_OPTIONS(mixt_data_options, .val = 0, .labels = round == 2 ? in_folder("%s/all.tsv") : NULL);
         if (round) {
             unlink(temp_path("libri/test/7/transcripts.tsv"));
             unlink(temp_path("libri/train/19/198/19-198.trans.txt"));
@@ -85,25 +86,29 @@ static void classes_are_texts(void **state)
     write_sine("spelled/train/no_1.wav", 8000, 900, 500, 0.1);
     write_sine("spelled/train/so_1.wav", 8000, 900, 900, 0.1);
     write_sine("spelled/test/now_1.wav", 8000, 900, 900, 0.1);
-    mixt_data *train = open_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.val = 0, .target = MIXT_TARGET_TEXT));
-    mixt_data *test =
-        open_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.split = "test", .target = MIXT_TARGET_TEXT, .like = train));
+    mixt_data *train =
+        open_set("audio:%s/spelled", MIXT_OPTIONS(mixt_data_options, .val = 0, .target = MIXT_TARGET_TEXT));
+    mixt_data *test = open_set("audio:%s/spelled", MIXT_OPTIONS(mixt_data_options, .split = "test",
+                                                                .target = MIXT_TARGET_TEXT, .like = train));
     assert_string_equal(text_of(train, 1), "so");
     assert_string_equal(text_of(test, 0), "no?");
     assert_null(mixt_data_describe(train)->warnings);
     assert_non_null(strstr(mixt_data_describe(test)->warnings, "1 texts of the test part have letters"));
     mixt_data_close(test);
     write_sine("spelled/test/now_1.wav", 8000, 1000, 900, 0.1);
-    expect_no_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.split = "test", .target = MIXT_TARGET_TEXT, .like = train),
+    expect_no_set("audio:%s/spelled",
+                  MIXT_OPTIONS(mixt_data_options, .split = "test", .target = MIXT_TARGET_TEXT, .like = train),
                   "now_1.wav: lasts 0.12 seconds, but samples are 0.11 long");
     mixt_inputs *inputs;
     assert_int_not_equal(mixt_inputs_open(in_folder("%s/spelled/test/now_1.wav"), train, &inputs), MIXT_OK);
     rename(temp_path("spelled/test/now_1.wav"), temp_path("spelled/test/none_1.wav"));
-    expect_no_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.split = "test", .target = MIXT_TARGET_TEXT, .like = train),
+    expect_no_set("audio:%s/spelled",
+                  MIXT_OPTIONS(mixt_data_options, .split = "test", .target = MIXT_TARGET_TEXT, .like = train),
                   "none_1.wav: 4 letters are said in it, but the longest text trained on has 3");
     mixt_data_close(train);
     write_sine("spelled/train/so.wav", 8000, 900, 900, 0.1);
-    expect_no_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.target = MIXT_TARGET_TEXT), "so.wav: what is said in it?");
+    expect_no_set("audio:%s/spelled", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_TEXT),
+                  "so.wav: what is said in it?");
 }
 
 /** A sample has the frames of its recording, cut where it is too long; nothing is behind its end. */
@@ -121,8 +126,8 @@ static void samples_are_as_long_as_recordings(void **state)
         snprintf(name, sizeof name, "long/a%d_1.wav", i);
         write_sine(name, 8000, counts[i], 500, 0.5);
     }
-    mixt_data *data = open_set(
-        "audio:%s/long", MIXT_DATA_OPTIONS(.val = 0, .mels = MELS, .seconds = 0.25, .shift = 0.02, .in_order = true));
+    mixt_data *data = open_set("audio:%s/long", MIXT_OPTIONS(mixt_data_options, .val = 0, .mels = MELS, .seconds = 0.25,
+                                                             .shift = 0.02, .in_order = true));
     int longer = 0;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(mixt_data_read(data, i, 1, plain, &label, &valid), MIXT_OK);
@@ -163,15 +168,18 @@ static void bad_transcripts_are_named(void **state)
     write_sine("said/b.wav", 8000, 900, 900, 0.1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_text("bad.tsv", cases[i].lines);
-        expect_no_set("audio:%s/said", MIXT_DATA_OPTIONS(.labels = in_folder("%s/bad.tsv")), cases[i].words);
+        expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/bad.tsv")),
+                      cases[i].words);
     }
     write_text("ok.tsv", "a\tyes\nb\tno\n");
-    expect_no_set("audio:%s/said", MIXT_DATA_OPTIONS(.labels = in_folder("%s/ok.tsv"), .classes = 3),
+    expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/ok.tsv"), .classes = 3),
                   "'classes' means nothing where targets are texts");
-    expect_no_set("audio:%s/said", MIXT_DATA_OPTIONS(.labels = in_folder("%s/ok.tsv"), .seconds = 0.05),
+    expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/ok.tsv"), .seconds = 0.05),
                   "a.wav: lasts 0.11 seconds, but samples are 0.05 long");
-    expect_no_set("audio:", MIXT_DATA_OPTIONS(.target = MIXT_TARGET_TEXT, .seconds = 0.3), "lasts 0.66 seconds");
-    expect_no_set("audio:%s/said", MIXT_DATA_OPTIONS(.labels = in_folder("%s/none.tsv")), "none.tsv: No such file");
+    expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_TEXT, .seconds = 0.3),
+                  "lasts 0.66 seconds");
+    expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/none.tsv")),
+                  "none.tsv: No such file");
 }
 
 int main(void)

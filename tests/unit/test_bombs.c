@@ -66,7 +66,7 @@ static void write_bomb(const char *name, const void *head, size_t size, int byte
  * in a child; 0 when it is refused with a message. */
 static int try_open(const char *spec, const char *says)
 {
-    mixt_data_options options = mixt_data_options_default();
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options);
     mixt_data *data = NULL;
     mixt_tokenizer *tokenizer = NULL;
     mixt__checkpoint *checkpoint = NULL;
@@ -382,7 +382,7 @@ static void small_files_are_read(void **state)
         memcpy(text + i, i % 8 ? "1,0\n" : "2,1\n", 4);
     write_gzip("rows.csv.gz", text, 3 * MIB);
     free(text);
-    mixt_data *data = open_ok("csv:%s/rows.csv.gz", mixt_data_options_default());
+    mixt_data *data = open_ok("csv:%s/rows.csv.gz", MIXT_OPTIONS(mixt_data_options));
     assert_int_equal(mixt_data_describe(data)->classes, 2);
     mixt_data_close(data);
 }

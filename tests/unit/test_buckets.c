@@ -64,7 +64,7 @@ static mixt_data *open_texts(int64_t buckets, int sides)
         {.name = "previous", .dtype = MIXT_DTYPE_INT32, .rank = 1, .dims = {LONGEST}, .values = t.before, .ids = IDS},
         {.name = "said", .dtype = MIXT_DTYPE_INT32, .rank = 1, .dims = {LONGEST}, .values = t.said, .ids = IDS},
     };
-    mixt_data_options o = MIXT_DATA_OPTIONS(.val = 0, .buckets = buckets, .seed = 5);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .val = 0, .buckets = buckets, .seed = 5);
     write_texts(&t);
     columns[0].lengths = t.source;
     columns[1].lengths = columns[2].lengths = sides == 2 ? t.target : t.source;
@@ -162,7 +162,7 @@ static void nothing_is_cut_in_vain(void **state)
     data = open_texts(-1, 2); // a program's own samples may have a say in each other's loss
     assert_int_equal(mixt__data_bucket_count(data), 0);
     mixt_data_close(data);
-    mixt_data_options o = MIXT_DATA_OPTIONS(.buckets = 9, .samples = 10);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .buckets = 9, .samples = 10);
     assert_int_equal(mixt_data_open_with("digits:", &o, &data), MIXT_ERROR_CONFIG);
     o.buckets = 4; // has no lengths
     assert_int_equal(mixt_data_open_with("digits:", &o, &data), MIXT_ERROR_CONFIG);

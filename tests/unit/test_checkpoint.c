@@ -299,8 +299,8 @@ static void test_goes_on(void **state)
     (void)state;
     const char *const optimizers[] = {"adamw", "nesterov", "sgd"}, *const formats[] = {"fp32", "fp16", "bf16"};
     for (int k = 0; k < 3; k++) {
-        mixt_trainer_options o =
-            MIXT_TRAINER_OPTIONS(.precision = formats[k], .optimizer = optimizers[k], .batch = 16, .accumulate = 2);
+        mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = formats[k], .optimizer = optimizers[k],
+                                              .batch = 16, .accumulate = 2);
         o.lr = 0.01f;
         o.weight_decay = 0.1f;
         o.clip = 1;
@@ -336,7 +336,7 @@ static void test_own_batches_between(void **state)
     (void)state;
     static float input[16 * 784];
     static int32_t target[16];
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = 16, .lr = 0.01f);
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = 16, .lr = 0.01f);
     const char *folder = temp_path("between");
     session first = begin(&o), second = begin(&o);
     mixt_step a, b;
@@ -360,7 +360,7 @@ static void test_before_the_first_step(void **state)
 {
     (void)state;
     char folder[256], file[256];
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = 16, .seed = 3);
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = 16, .seed = 3);
     session a = begin(&o), b = begin(&o), c = begin(&o);
     mixt_step first, second;
     snprintf(folder, sizeof folder, "%s", temp_path("unstepped"));
@@ -383,7 +383,8 @@ static void test_other_settings(void **state)
 {
     (void)state;
     char folder[256];
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = 16, .seed = 1, .schedule = "linear", .total_steps = 4);
+    mixt_trainer_options o =
+        MIXT_OPTIONS(mixt_trainer_options, .batch = 16, .seed = 1, .schedule = "linear", .total_steps = 4);
     mixt_step step;
     session a = begin(&o);
     snprintf(folder, sizeof folder, "%s", temp_path("settings"));
@@ -415,7 +416,7 @@ static void test_other_settings(void **state)
 static void test_disk_full(void **state)
 {
     (void)state;
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = 16, .seed = 1);
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = 16, .seed = 1);
     mixt_step step;
     char folder[256];
     session a = begin(&o), b = begin(&o);

@@ -37,7 +37,7 @@ static session begin(const mixt_model_options *model, const mixt_trainer_options
     return s;
 }
 
-#define OPTIONS(...) MIXT_TRAINER_OPTIONS(.optimizer = "momentum", .batch = 16, __VA_ARGS__)
+#define OPTIONS(...) MIXT_OPTIONS(mixt_trainer_options, .optimizer = "momentum", .batch = 16, __VA_ARGS__)
 
 /** The folder of a checkpoint made with these options. */
 static const char *save(const mixt_model_options *model, const mixt_trainer_options *options)
@@ -79,7 +79,7 @@ typedef struct row {
 /** The rows, in the order of the fields, leave no gap in the struct but for alignment: none is missing. */
 static void check_complete(const row *rows, size_t count)
 {
-    size_t end = 0;
+    size_t end = sizeof(size_t); // struct_size
     for (size_t i = 0; i < count; i++) {
         size_t next = (end + rows[i].alignment - 1) / rows[i].alignment * rows[i].alignment;
         if (rows[i].offset != next)
@@ -142,7 +142,7 @@ static void options_are_compared(void **state)
     expect(folder, NULL, &base, "nothing", NULL);
     for (size_t i = 0; i < count; i++)
         expect(folder, NULL, &rows[i].other, rows[i].name, rows[i].words);
-    expect(folder, &(mixt_model_options){.label_smoothing = 0.5f}, &base, "label_smoothing",
+    expect(folder, MIXT_OPTIONS_AT(mixt_model_options, .label_smoothing = 0.5f), &base, "label_smoothing",
            "label_smoothing: 0.0 -> 0.5");
     mixt_policy_free(fp16);
 }

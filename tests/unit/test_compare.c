@@ -106,7 +106,8 @@ static void test_misuse(void **state)
     mixt_config *a = make_config("fp32", ""), *b = make_config("bf16", ""), *longer = make_config("bf16", "");
     mixt_comparison *c;
     assert_int_equal(mixt_compare_with(a, b, NULL, &c), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt_compare_with(a, NULL, &(mixt_compare_options){.name = "x"}, &c), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_compare_with(a, NULL, MIXT_OPTIONS_AT(mixt_compare_options, .name = "x"), &c),
+                     MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_compare(a, b, &c, .name = "no/path"), MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_compare(a, b, &c, .name = ""), MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_compare(a, b, &c, .name = "x", .pairs = 1), MIXT_ERROR_ARGUMENT);

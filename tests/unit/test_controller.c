@@ -18,7 +18,7 @@ enum { MAY_ALL = (1u << MIXT_ACTION_COUNT) - 1 };
 
 static mixt_controller *open_with(unsigned may, int64_t retries, int64_t calm)
 {
-    mixt_controller_options o = mixt_controller_options_default();
+    mixt_controller_options o = MIXT_OPTIONS(mixt_controller_options);
     mixt_controller *c;
     o.may = may;
     o.retries = retries;
@@ -297,7 +297,7 @@ static void its_memory_is_found_again(void **state)
 static void bad_options_are_refused(void **state)
 {
     (void)state;
-    mixt_controller_options o = mixt_controller_options_default();
+    mixt_controller_options o = MIXT_OPTIONS(mixt_controller_options);
     mixt_controller *c;
     o.retries = 0;
     assert_int_equal(mixt_controller_new(&o, &c), MIXT_ERROR_ARGUMENT);

@@ -140,7 +140,7 @@ static void test_scale_and_saturate(void **state)
 {
     (void)state;
     const float values[6] = {1, -3.1f, 1000, -1e30f, INFINITY, NAN};
-    mixt_convert_options options = {.scale = 0.5f};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .scale = 0.5f);
     int8_t bytes[6];
     assert_int_equal(mixt_convert(bytes, MIXT_DTYPE_INT8, values, MIXT_DTYPE_FP32, 6, &options), MIXT_OK);
     const int8_t want[6] = {2, -6, 127, -128, 127, 0};
@@ -152,7 +152,7 @@ static void test_scale_and_saturate(void **state)
     assert_int_equal(mixt_convert(bytes, MIXT_DTYPE_INT8, doubles, MIXT_DTYPE_FP64, 2, &options), MIXT_OK);
     assert_memory_equal(bytes, want, 2);
 
-    options = (mixt_convert_options){.saturate = true};
+    options = MIXT_OPTIONS(mixt_convert_options, .saturate = true);
     const mixt_dtype bounded[3] = {MIXT_DTYPE_FP16, MIXT_DTYPE_FP8_E4M3, MIXT_DTYPE_FP8_E5M2};
     for (int k = 0; k < 3; k++) {
         uint16_t codes[6];
@@ -225,7 +225,7 @@ static void check_unbiased(mixt_dtype from, mixt_dtype to, double value, double 
     for (int64_t i = 0; i < DRAWS; i++)
         memcpy(src + (size_t)i * mixt_dtype_size(from), from == MIXT_DTYPE_FP64 ? (void *)&value : (void *)&single,
                mixt_dtype_size(from));
-    mixt_convert_options options = {.stochastic = true, .seed = SEED};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .stochastic = true, .seed = SEED);
     assert_int_equal(mixt_convert(dst, to, src, from, DRAWS, &options), MIXT_OK);
     int64_t up = 0;
     for (int64_t i = 0; i < DRAWS; i++) {
@@ -266,7 +266,7 @@ static void test_stochastic_is_reproducible(void **state)
     static float src[MANY];
     static uint16_t one[MANY], three[MANY], part[MANY], other[MANY];
     fill(src, MIXT_DTYPE_FP32, MANY);
-    mixt_convert_options options = {.stochastic = true, .seed = SEED};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .stochastic = true, .seed = SEED);
     mixt__threads_set(1);
     assert_int_equal(mixt_convert(one, MIXT_DTYPE_BF16, src, MIXT_DTYPE_FP32, MANY, &options), MIXT_OK);
     mixt__threads_set(3);
@@ -288,7 +288,7 @@ static void test_stochastic_keeps_exact_values(void **state)
     static float wide[65536];
     for (int i = 0; i < 65536; i++)
         codes[i] = (uint16_t)i;
-    mixt_convert_options options = {.stochastic = true, .seed = SEED};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .stochastic = true, .seed = SEED);
     for (int k = 0; k < 2; k++) {
         mixt_dtype dtype = oracle_formats[k].dtype;
         assert_int_equal(mixt_convert(wide, MIXT_DTYPE_FP32, codes, dtype, 65536, NULL), MIXT_OK);
@@ -303,7 +303,7 @@ static void test_misuse(void **state)
     (void)state;
     float values[4] = {0};
     uint16_t codes[4];
-    mixt_convert_options options = {.scale = -1};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .scale = -1);
     assert_int_equal(mixt_convert(codes, MIXT_DTYPE_NONE, values, MIXT_DTYPE_FP32, 4, NULL), MIXT_ERROR_DTYPE);
     assert_int_equal(mixt_convert(codes, MIXT_DTYPE_FP16, values, (mixt_dtype)77, 4, NULL), MIXT_ERROR_DTYPE);
     assert_non_null(strstr(mixt_error_text(), "77"));

@@ -93,7 +93,7 @@ static void test_stochastic_differs_by_tensor(void **state)
         {.name = "b", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values},
     };
     assert_int_equal(mixt__safetensors_write(src, tensors, 2, NULL), MIXT_OK);
-    mixt_convert_options options = {.stochastic = true, .seed = 5};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .stochastic = true, .seed = 5);
     assert_int_equal(mixt_convert_file(src, one, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
     assert_int_equal(mixt_convert_file(src, two, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
     mixt__safetensors *first, *second;
@@ -116,7 +116,7 @@ static void test_report(void **state)
         {.name = "index", .dtype = MIXT_DTYPE_INT64, .rank = 1, .dims = {1}, .data = &index},
         {.name = "w", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {5}, .data = odd},
     };
-    const mixt_convert_options clamp = {.saturate = true};
+    const mixt_convert_options clamp = MIXT_OPTIONS(mixt_convert_options, .saturate = true);
     const char *src = temp_path("a.safetensors"), *dst = temp_path("b.safetensors");
     mixt_convert_report r;
     assert_int_equal(mixt__safetensors_write(src, tensors, 2, NULL), MIXT_OK);
@@ -162,7 +162,7 @@ static void test_refusals(void **state)
             fail_msg("case %zu: %s", i, mixt_error_text());
         assert_int_equal(temp_folder_files(0), 2);
     }
-    mixt_convert_options options = {.scale = -1};
+    mixt_convert_options options = MIXT_OPTIONS(mixt_convert_options, .scale = -1);
     assert_int_equal(mixt_convert_file(array, dst, MIXT_DTYPE_INT8, &options, false, NULL), MIXT_ERROR_ARGUMENT);
     assert_int_equal(temp_folder_files(1), 2);
 }

@@ -36,7 +36,7 @@ typedef struct bad_case {
 #pragma GCC diagnostic ignored "-Woverride-init" // what a line names replaces a default
 #define OPTIONS(...)                                                                                                   \
     {                                                                                                                  \
-        MIXT_DATA_DEFAULTS, __VA_ARGS__                                                                                \
+        MIXT_DEFAULTS_mixt_data_options, __VA_ARGS__                                                                   \
     }
 
 static const bad_case cases[] = {
@@ -422,7 +422,7 @@ static void test_parts_must_agree(void **state)
         write_text("val.csv", part_cases[i].val);
         check_ok(mixt_data_open(in_folder("csv:%s"), &train));
         for (int like = 0; like < 2; like++) {
-            mixt_data_options options = MIXT_DATA_OPTIONS(.split = "val", .like = like ? train : NULL);
+            mixt_data_options options = MIXT_OPTIONS(mixt_data_options, .split = "val", .like = like ? train : NULL);
             mixt_status status = mixt_data_open_with(in_folder("csv:%s"), &options, &val);
             if (status != MIXT_ERROR_DATA)
                 fail_msg("%s: %s (%s)", part_cases[i].title, mixt_status_text(status), mixt_error_text());
@@ -444,13 +444,15 @@ static void test_images_of_another_size(void **state)
     write_file(LABELS, BYTES(GOOD_LABELS));
     write_file("t10k-images-idx3-ubyte", BYTES("\0\0\x08\x03\0\0\0\1\0\0\0\2\0\0\0\3abcdef"));
     write_file("t10k-labels-idx1-ubyte", BYTES("\0\0\x08\x01\0\0\0\1\0"));
-    mixt_data *train = open_ok("idx:%s", MIXT_DATA_OPTIONS(.val = -1));
+    mixt_data *train = open_ok("idx:%s", MIXT_OPTIONS(mixt_data_options, .val = -1));
     for (int like = 0; like < 2; like++)
-        expect_failure("idx:%s", MIXT_DATA_OPTIONS(.split = "test", .val = -1, .like = like ? train : NULL),
+        expect_failure("idx:%s",
+                       MIXT_OPTIONS(mixt_data_options, .split = "test", .val = -1, .like = like ? train : NULL),
                        MIXT_ERROR_DATA, "t10k-images-idx3-ubyte: samples of shape [2, 3, 1], but the training part (");
     mixt_data_close(train);
-    train = open_ok("idx:%s", MIXT_DATA_OPTIONS(.val = -1, .crop = 1));
-    mixt_data_close(open_ok("idx:%s", MIXT_DATA_OPTIONS(.split = "test", .val = -1, .crop = 1, .like = train)));
+    train = open_ok("idx:%s", MIXT_OPTIONS(mixt_data_options, .val = -1, .crop = 1));
+    mixt_data_close(
+        open_ok("idx:%s", MIXT_OPTIONS(mixt_data_options, .split = "test", .val = -1, .crop = 1, .like = train)));
     mixt_data_close(train);
 }
 
@@ -463,7 +465,7 @@ static void test_parts_that_agree(void **state)
     write_text("train.csv", "a,b,c\n1,2,0\n3,4,1\n");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         write_text("test.csv", others[i]);
-        mixt_data_close(open_ok("csv:%s", MIXT_DATA_OPTIONS(.split = "test")));
+        mixt_data_close(open_ok("csv:%s", MIXT_OPTIONS(mixt_data_options, .split = "test")));
     }
 }
 
@@ -474,9 +476,10 @@ static void test_targets_are_read_as_in_training(void **state)
     temp_folder_empty();
     write_text("train.csv", "1,2.5\n2,-1\n3,0\n4,1\n");
     write_text("test.csv", "1,0\n2,1\n3,1\n");
-    mixt_data *train = open_ok("csv:%s", MIXT_DATA_OPTIONS());
+    mixt_data *train = open_ok("csv:%s", MIXT_OPTIONS(mixt_data_options));
     for (int like = 0; like < 2; like++) {
-        mixt_data *test = open_ok("csv:%s", MIXT_DATA_OPTIONS(.split = "test", .like = like ? train : NULL));
+        mixt_data *test =
+            open_ok("csv:%s", MIXT_OPTIONS(mixt_data_options, .split = "test", .like = like ? train : NULL));
         assert_int_equal(mixt_data_describe(test)->target, MIXT_TARGET_VALUES);
         mixt_data_close(test);
     }

@@ -59,7 +59,7 @@ static void samples_are_as_given(void **state)
         mixt_data_arrays a = classes_of(borrow);
         a.class_names = (const char *const[]){"x", "y", "z"};
         a.classes = CLASSES;
-        mixt_data_options o = MIXT_DATA_OPTIONS(.normalise = MIXT_NORMALISE_NONE);
+        mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE);
         mixt_data *data = open_set(&a, &o);
         const mixt_data_info *info = mixt_data_describe(data);
         float x[ROWS][WIDTH];
@@ -105,8 +105,8 @@ static void parts_and_statistics(void **state)
 {
     (void)state;
     mixt_data_arrays a = classes_of(true);
-    mixt_data_options train = MIXT_DATA_OPTIONS(.split = "train", .val = 0.25),
-                      val = MIXT_DATA_OPTIONS(.split = "val", .val = 0.25);
+    mixt_data_options train = MIXT_OPTIONS(mixt_data_options, .split = "train", .val = 0.25),
+                      val = MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.25);
     mixt_data *t = open_set(&a, &train), *v = open_set(&a, &val), *whole = open_set(&a, NULL);
     assert_int_equal(mixt_data_describe(t)->samples, 45);
     assert_int_equal(mixt_data_describe(v)->samples, 15);
@@ -117,7 +117,7 @@ static void parts_and_statistics(void **state)
         mean += (double)inputs[i][0] / ROWS;
     assert_true(fabs(mixt_data_describe(whole)->mean[0] - mean) < 1e-4);
     a.samples = 7;
-    mixt_data_options like = MIXT_DATA_OPTIONS(.like = t);
+    mixt_data_options like = MIXT_OPTIONS(mixt_data_options, .like = t);
     mixt_data *other = open_set(&a, &like);
     assert_memory_equal(mixt_data_describe(other)->std, mixt_data_describe(t)->std, WIDTH * sizeof(float));
     assert_int_equal(mixt_data_describe(other)->classes, CLASSES);
@@ -172,7 +172,7 @@ static void tokens_are_a_text(void **state)
     mixt_data *masked = open_set(&a, NULL);
     assert_false(mixt_data_describe(masked)->next_tokens);
     next[2][0] = 3;
-    mixt_data_options o = MIXT_DATA_OPTIONS(.split = "val", .val = 0.1);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.1);
     mixt_data *val = open_set(&a, &o);
     int32_t x[T], y[T];
     int64_t valid;
@@ -206,7 +206,7 @@ static void threads_read_together(void **state)
 {
     (void)state;
     mixt_data_arrays a = classes_of(true);
-    mixt_data_options o = MIXT_DATA_OPTIONS(.normalise = MIXT_NORMALISE_NONE);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE);
     mixt_data *data = open_set(&a, &o);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -257,7 +257,7 @@ static void wrong_arrays_are_named(void **state)
     labels[9] = -1;
     REFUSED(DATA, "sample 9: class -1", (void)0);
     labels[9] = 0;
-    mixt_data_options o = MIXT_DATA_OPTIONS(.tokenizer = "gpt2");
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .tokenizer = "gpt2");
     refused(&good, &o, MIXT_ERROR_CONFIG, "'tokenizer' means nothing to arrays");
     refused(NULL, NULL, MIXT_ERROR_ARGUMENT, "arrays must not be NULL");
     assert_int_equal(mixt_data_from(&good, NULL, NULL), MIXT_ERROR_ARGUMENT);

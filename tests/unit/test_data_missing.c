@@ -94,7 +94,7 @@ static void the_mean_is_the_training_parts(void **state)
     write_text("c.csv", text);
     mixt_data *train, *val;
     const mixt_data_options common =
-        MIXT_DATA_OPTIONS(.normalise = MIXT_NORMALISE_NONE, .val = 0.25, .missing = MIXT_MISSING_MEAN);
+        MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE, .val = 0.25, .missing = MIXT_MISSING_MEAN);
     mixt_data_options options = common;
     check_ok(mixt_data_open_with(in_folder("csv:%s/c.csv"), &options, &train));
     double sum = 0;

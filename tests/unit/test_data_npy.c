@@ -47,7 +47,7 @@ static void test_element_types(void **state)
         float input[4];
         int32_t target[2];
         int64_t valid;
-        check_open("z.npy", MIXT_DATA_OPTIONS(.normalise = MIXT_NORMALISE_NONE), &data);
+        check_open("z.npy", MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE), &data);
         const mixt_data_info *info = mixt_data_describe(data);
         assert_int_equal(info->input_rank, 3); // (1, 2) is an image with one channel
         assert_int_equal(info->input_dims[0] * 100 + info->input_dims[1] * 10 + info->input_dims[2], 121);
@@ -69,7 +69,7 @@ static void test_values(void **state)
     int64_t valid;
     write_npy("x.npy", "<f4", "(2, 2)", x, sizeof x);
     write_npy("y.npy", "<f4", "(2, 2)", y, sizeof y);
-    check_open("y.npy", MIXT_DATA_OPTIONS(), &data);
+    check_open("y.npy", MIXT_OPTIONS(mixt_data_options), &data);
     assert_int_equal(mixt_data_describe(data)->target, MIXT_TARGET_VALUES);
     assert_int_equal(mixt_data_describe(data)->target_elements, 2);
     assert_int_equal(mixt_data_read(data, 0, 2, input, target, &valid), MIXT_OK);
@@ -96,7 +96,7 @@ static void test_bad_arrays(void **state)
     static const float x[] = {1, 2, 3, NAN}, labels[] = {0, 1.5f}, minus[] = {0, -1}, good[] = {0, 1};
     char path[600];
     snprintf(path, sizeof path, "%s/y.npy", temp_folder);
-    const mixt_data_options y = MIXT_DATA_OPTIONS(.labels = path);
+    const mixt_data_options y = MIXT_OPTIONS(mixt_data_options, .labels = path);
     mixt_data_options classes = y;
     classes.target = MIXT_TARGET_CLASS;
     write_npy("y.npy", "<f4", "(2,)", good, sizeof good);
@@ -114,9 +114,9 @@ static void test_bad_arrays(void **state)
     check_bad(y, MIXT_ERROR_DATA, "[0, 2]", "nothing");
     write_npy("x.npy", "<f4", "(3, 1)", x, 12);
     check_bad(y, MIXT_ERROR_DATA, "2 labels", "3 samples");
-    check_bad(MIXT_DATA_OPTIONS(), MIXT_ERROR_CONFIG, "x.npy", "'labels'");
+    check_bad(MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_CONFIG, "x.npy", "'labels'");
     write_npy("x.npy", "<f4", "(2, 1)", x, 8);
-    check_bad(MIXT_DATA_OPTIONS(.labels = temp_folder), MIXT_ERROR_FILE, temp_folder, "directory");
+    check_bad(MIXT_OPTIONS(mixt_data_options, .labels = temp_folder), MIXT_ERROR_FILE, temp_folder, "directory");
     write_npy("y.npy", "<f4", "(2,)", labels, sizeof labels);
     check_bad(classes, MIXT_ERROR_DATA, "label 1", "1.5");
     write_npy("y.npy", "<f4", "(2,)", minus, sizeof minus);

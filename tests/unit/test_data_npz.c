@@ -116,7 +116,8 @@ static void arrays_are_found_by_name(void **state)
         add_array(&a, inputs, "|u1", "(8, 2)", PIXELS, sizeof PIXELS, i % 2);
         add_array(&a, targets, "<i8", "(8,)", CLASSES, sizeof CLASSES, i % 2 == 0);
         finish(&a, "set.npz");
-        mixt_data *data = open_ok("%s/set.npz", MIXT_DATA_OPTIONS(.split = "all", .normalise = MIXT_NORMALISE_NONE));
+        mixt_data *data =
+            open_ok("%s/set.npz", MIXT_OPTIONS(mixt_data_options, .split = "all", .normalise = MIXT_NORMALISE_NONE));
         float input[2];
         int32_t target;
         int64_t valid;
@@ -139,11 +140,11 @@ static void parts_have_their_names(void **state)
     add_array(&a, "y_train.npy", "<i8", "(8,)", CLASSES, sizeof CLASSES, true);
     add_array(&a, "y_test.npy", "<i8", "(4,)", CLASSES, 32, true);
     finish(&a, "set.npz");
-    mixt_data *data = open_ok("npz:%s/set.npz", MIXT_DATA_OPTIONS(.split = "test"));
+    mixt_data *data = open_ok("npz:%s/set.npz", MIXT_OPTIONS(mixt_data_options, .split = "test"));
     assert_int_equal(mixt_data_describe(data)->samples, 4);
     assert_int_equal(mixt_data_describe(data)->classes, 3);
     mixt_data_close(data);
-    data = open_ok("npz:%s/set.npz", MIXT_DATA_OPTIONS(.split = "val", .val = 0.25));
+    data = open_ok("npz:%s/set.npz", MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.25));
     assert_int_equal(mixt_data_describe(data)->samples, 2);
     mixt_data_close(data);
 }
@@ -155,39 +156,41 @@ static void labels_may_be_named(void **state)
     add_array(&a, "x.npy", "|b1", "(8, 2)", "\0\1\0\1\0\1\0\1\0\1\0\1\0\1\0\1", 16, false);
     add_array(&a, "sort.npy", "<i8", "(8,)", CLASSES, sizeof CLASSES, false);
     finish(&a, "set.npz");
-    mixt_data *data = open_ok("npz:%s/set.npz", MIXT_DATA_OPTIONS(.labels = "sort", .split = "all"));
+    mixt_data *data = open_ok("npz:%s/set.npz", MIXT_OPTIONS(mixt_data_options, .labels = "sort", .split = "all"));
     assert_int_equal(mixt_data_describe(data)->classes, 3);
     mixt_data_close(data);
-    expect_failure("npz:%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA, "holds x, sort; expected arrays called");
-    expect_failure("npz:%s/set.npz", MIXT_DATA_OPTIONS(.labels = "kind"), MIXT_ERROR_DATA, "holds x, sort");
+    expect_failure("npz:%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA,
+                   "holds x, sort; expected arrays called");
+    expect_failure("npz:%s/set.npz", MIXT_OPTIONS(mixt_data_options, .labels = "kind"), MIXT_ERROR_DATA,
+                   "holds x, sort");
 }
 
 static void bad_archives_are_refused(void **state)
 {
     (void)state;
     write_text("set.npz", "PK\3\4 and nothing");
-    expect_failure("%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "no list of members");
+    expect_failure("%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "no list of members");
     memset(&a, 0, sizeof a);
     add_array(&a, "x.npy", "|u1", "(800, 2)", PIXELS, sizeof PIXELS, true);
     add_array(&a, "y.npy", "<i8", "(8,)", CLASSES, sizeof CLASSES, true);
     finish(&a, "set.npz");
-    expect_failure("%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "shape [800, 2] needs 1728 bytes");
+    expect_failure("%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "shape [800, 2] needs 1728 bytes");
     memset(&a, 0, sizeof a);
     add(&a, "x.npy", "\x93NUMPY", 6, true, 2000000000); // 2 GB claimed by some bytes
     add_array(&a, "y.npy", "<i8", "(8,)", CLASSES, sizeof CLASSES, true);
     finish(&a, "set.npz");
-    expect_failure("%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "cannot come from");
+    expect_failure("%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "cannot come from");
     memset(&a, 0, sizeof a);
     add_array(&a, "x.npy", "|u1", "(8, 2)", PIXELS, sizeof PIXELS, false);
     add_array(&a, "y.npy", "<i8", "(8,)", CLASSES, sizeof CLASSES, false);
     a.bytes[30 + 5 + 128] ^= 1;
     finish(&a, "set.npz");
-    expect_failure("%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "checksum");
+    expect_failure("%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "checksum");
     memset(&a, 0, sizeof a);
     add_array(&a, "x.npy", "|u1", "(8, 2)", PIXELS, sizeof PIXELS, false);
     add_array(&a, "y.npy", "<i8", "(7,)", CLASSES, 56, false);
     finish(&a, "set.npz");
-    expect_failure("%s/set.npz", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA, "7 labels, but");
+    expect_failure("%s/set.npz", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "7 labels, but");
 }
 
 /** Cut anywhere, or with a byte changed: an error or a set, never a crash. */
@@ -201,7 +204,7 @@ static void damaged_archives_never_crash(void **state)
     for (size_t i = 0; i < a.size; i++)
         for (int change = 0; change < 2; change++) {
             mixt_data *data = NULL;
-            mixt_data_options options = mixt_data_options_default();
+            mixt_data_options options = MIXT_OPTIONS(mixt_data_options);
             a.bytes[i] ^= 0xff;
             write_file("bad.npz", a.bytes, change ? a.size : i + 1);
             a.bytes[i] ^= 0xff;

@@ -25,7 +25,7 @@ static mixt_run *open_run(mixt_data **data)
     mixt_config *config;
     mixt_run *run;
     assert_int_equal(mixt_config_new(&config), MIXT_OK);
-    if (mixt_run_open_config(config, &(mixt_run_options){.settings = settings}, &run) != MIXT_OK)
+    if (mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings), &run) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     mixt_config_free(config);
     assert_int_equal(mixt_run_data(run, "train", data), MIXT_OK);
@@ -179,9 +179,8 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),       cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_bad_parameter), cmocka_unit_test(test_dead_layer),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_healthy),    cmocka_unit_test(test_overflow), cmocka_unit_test(test_bad_parameter),
+        cmocka_unit_test(test_dead_layer), cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,8 @@ static void open_data(const fault *f, set *s)
         arrays.target_elements = CLASSES;
         arrays.classes = 0;
     }
-    const mixt_data_options options = {.normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true};
+    const mixt_data_options options =
+        MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true);
     if (mixt_data_from(&arrays, &options, &s->data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
 }
@@ -382,7 +383,7 @@ static void test_all(void **state)
 static void test_look(void **state)
 {
     (void)state;
-    const mixt_debug_options options = {.look = true};
+    const mixt_debug_options options = MIXT_OPTIONS(mixt_debug_options, .look = true);
     int found = 0, fused = 0;
     for (int i = 0; i < FAULTS; i += 5)
         found += !finds(&faults[i], &options, &fused);
@@ -405,7 +406,7 @@ static void test_same_bits(void **state)
     const fault nets[] = {{.net = cnn, .data = IMAGES}, {.net = gpt, .data = TOKENS}};
     for (int n = 0; n < 2; n++) {
         scene s = open_scene(&nets[n]);
-        mixt_debug *before = look(&s, &(mixt_debug_options){.look = true}), *d = look(&s, NULL);
+        mixt_debug *before = look(&s, MIXT_OPTIONS_AT(mixt_debug_options, .look = true)), *d = look(&s, NULL);
         int64_t count = mixt_debug_describe(d).values, compared = 0;
         assert_int_equal(mixt_debug_describe(before).values, count);
         for (int64_t i = 0; i < count; i++) {
@@ -429,7 +430,7 @@ static void test_same_bits(void **state)
 static void test_blame(void **state)
 {
     (void)state;
-    const mixt_debug_options look = {.look = true};
+    const mixt_debug_options look = MIXT_OPTIONS(mixt_debug_options, .look = true);
     for (int i = 0; i < FAULTS; i++) {
         const fault *f = &faults[i];
         scene s = open_scene(f);

@@ -51,7 +51,8 @@ static void open_data(scene *s, float factor)
     arrays.targets = s->labels;
     arrays.classes = CLASSES;
     arrays.borrow = true;
-    const mixt_data_options options = {.normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true};
+    const mixt_data_options options =
+        MIXT_OPTIONS(mixt_data_options, .normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true);
     assert_int_equal(mixt_data_from(&arrays, &options, &s->data), MIXT_OK);
 }
 
@@ -127,7 +128,8 @@ static void test_flushed(void **state)
     scene *s = *state;
     open_scene(s, mlp, "fp16", "1e-6", 1);
     mixt_debug *d;
-    assert_int_equal(mixt_debug_step_with(s->trainer, s->data, &(mixt_debug_options){.look = true}, &d), MIXT_OK);
+    assert_int_equal(mixt_debug_step_with(s->trainer, s->data, MIXT_OPTIONS_AT(mixt_debug_options, .look = true), &d),
+                     MIXT_OK);
     const mixt_debug_layer *worst = mixt_debug_blamed_at(d, 0);
     assert_string_equal(worst->why, "underflow");
     assert_true(worst->blame > 0.1 && worst->backward.flushed > 0.1 && worst->forward.flushed < 0.01);
@@ -151,7 +153,8 @@ static void test_jump(void **state)
     open_scene(s, difference, "bf16", NULL, 8);
     change(s->trainer, "fc.0.bias", 0, 1000);
     mixt_debug *d;
-    assert_int_equal(mixt_debug_step_with(s->trainer, s->data, &(mixt_debug_options){.look = true}, &d), MIXT_OK);
+    assert_int_equal(mixt_debug_step_with(s->trainer, s->data, MIXT_OPTIONS_AT(mixt_debug_options, .look = true), &d),
+                     MIXT_OK);
     const mixt_debug_layer *worst = mixt_debug_blamed_at(d, 0);
     assert_string_equal(worst->name, "shifted");
     assert_true(worst->jumps && worst->forward.inherited < 0.01 && worst->forward.error > 0.25);

@@ -96,7 +96,8 @@ static void freeze_keeps_bits(void **state)
     static result start;
     static const char *const precisions[] = {"fp32", "bf16"};
     for (int p = 0; p < 2; p++) {
-        mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.precision = precisions[p], .lr = 0.05f, .weight_decay = 0.1f);
+        mixt_trainer_options o =
+            MIXT_OPTIONS(mixt_trainer_options, .precision = precisions[p], .lr = 0.05f, .weight_decay = 0.1f);
         train(o, 0, &start);
         train(o, STEPS, &base);
         o.freeze = "conv1, bn1, fc1.bias";
@@ -122,7 +123,7 @@ static void freeze_equals_rate_of_zero(void **state)
     (void)state;
     static const char *const precisions[] = {"fp32", "bf16", "fp16"};
     for (int p = 0; p < 3; p++) {
-        mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.precision = precisions[p], .lr = 0.02f);
+        mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = precisions[p], .lr = 0.02f);
         o.lr_groups = "conv?.*=0, bn1=0, norm=0";
         train(o, STEPS, &base);
         o.lr_groups = NULL;
@@ -139,7 +140,8 @@ static void frozen_statistics(void **state)
 {
     (void)state;
     static float values[MOST], gradient[MOST];
-    mixt_trainer *t = open_trainer(MIXT_TRAINER_OPTIONS(.precision = "fp32", .freeze = "bn2.running_*, bn1"));
+    mixt_trainer *t =
+        open_trainer(MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .freeze = "bn2.running_*, bn1"));
     assert_int_equal(compile(t), MIXT_OK);
     assert_int_equal(mixt_trainer_backward(t, pixels, labels, 1, NULL), MIXT_OK);
     const char *const names[] = {"conv1.weight", "conv2.weight", "bn2.weight", "bn2.bias"};
@@ -176,10 +178,11 @@ static void rates_by_group(void **state)
 {
     (void)state;
     static result half;
-    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.25f), 1, &base);
-    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.125f), 1, &half);
-    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.25f, .lr_groups = "*=1, conv1=0.5, fc*.weight=0.5"), 1,
-          &got);
+    train(MIXT_OPTIONS(mixt_trainer_options, .optimizer = "sgd", .lr = 0.25f), 1, &base);
+    train(MIXT_OPTIONS(mixt_trainer_options, .optimizer = "sgd", .lr = 0.125f), 1, &half);
+    train(MIXT_OPTIONS(mixt_trainer_options, .optimizer = "sgd", .lr = 0.25f,
+                       .lr_groups = "*=1, conv1=0.5, fc*.weight=0.5"),
+          1, &got);
     for (int64_t i = 0; i < got.count; i++) {
         const char *name = got.info[i].name;
         bool slow = begins(name, "conv1.") || (begins(name, "fc") && strstr(name, "weight"));
@@ -192,9 +195,9 @@ static void decay_by_group(void **state)
 {
     (void)state;
     static result none;
-    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f, .weight_decay = 0.5f), 1, &base);
-    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f), 1, &none);
-    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f, .decay_groups = "fc1=0.5"), 1, &got);
+    train(MIXT_OPTIONS(mixt_trainer_options, .lr = 0.25f, .weight_decay = 0.5f), 1, &base);
+    train(MIXT_OPTIONS(mixt_trainer_options, .lr = 0.25f), 1, &none);
+    train(MIXT_OPTIONS(mixt_trainer_options, .lr = 0.25f, .decay_groups = "fc1=0.5"), 1, &got);
     for (int64_t i = 0; i < got.count; i++) {
         bool decays = !strcmp(got.info[i].name, "fc1.weight");
         assert_true(same(&got, decays ? &base : &none, i));
@@ -209,13 +212,14 @@ static void bad_lists(void **state)
         mixt_trainer_options options;
         const char *text;
     } cases[] = {
-        {MIXT_TRAINER_OPTIONS(.freeze = "conv9*"), "freeze: 'conv9*' matches no parameter"},
-        {MIXT_TRAINER_OPTIONS(.freeze = "*"), "leaves no parameter to train"},
-        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1"), "lr_groups: 'conv1' has no value"},
-        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1=fast"), "'fast' of 'conv1' is not a number"},
-        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv9=1"), "lr_groups: 'conv9' matches no parameter"},
-        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, fc7=0.1"), "decay_groups: 'fc7' matches no parameter"},
-        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, norm=0.1"),
+        {MIXT_OPTIONS(mixt_trainer_options, .freeze = "conv9*"), "freeze: 'conv9*' matches no parameter"},
+        {MIXT_OPTIONS(mixt_trainer_options, .freeze = "*"), "leaves no parameter to train"},
+        {MIXT_OPTIONS(mixt_trainer_options, .lr_groups = "conv1"), "lr_groups: 'conv1' has no value"},
+        {MIXT_OPTIONS(mixt_trainer_options, .lr_groups = "conv1=fast"), "'fast' of 'conv1' is not a number"},
+        {MIXT_OPTIONS(mixt_trainer_options, .lr_groups = "conv9=1"), "lr_groups: 'conv9' matches no parameter"},
+        {MIXT_OPTIONS(mixt_trainer_options, .decay_groups = "fc1=0.1, fc7=0.1"),
+         "decay_groups: 'fc7' matches no parameter"},
+        {MIXT_OPTIONS(mixt_trainer_options, .decay_groups = "fc1=0.1, norm=0.1"),
          "decay_groups: 'norm' matches no parameter with weight decay"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -160,7 +160,7 @@ static history train(mixt_config *config, const char *name, size_t number, mixt_
 {
     history h = {0};
     mixt_run *run;
-    mixt_run_options options = {.observer = listen, .user = &h};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = listen, .user = &h);
     settings_add(config, "out=%s/%s-%zu", temp_folder, name, number);
     check_ok(mixt_run_open_config(config, &options, &run));
     check_ok(mixt_run_train(run, result));

@@ -44,7 +44,7 @@ static void cifar10_is_read(void **state)
     write_cifar("data_batch_2.bin", 5, 3, 1, 0);
     write_cifar("test_batch.bin", 100, 4, 1, 0);
     write_text("batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
-    mixt_data *data = open_ok("%s", MIXT_DATA_OPTIONS(.val = -1, .normalise = MIXT_NORMALISE_NONE));
+    mixt_data *data = open_ok("%s", MIXT_OPTIONS(mixt_data_options, .val = -1, .normalise = MIXT_NORMALISE_NONE));
     const mixt_data_info *info = mixt_data_describe(data);
     assert_string_equal(info->kind, "cifar");
     assert_int_equal(info->samples, 8);
@@ -62,7 +62,7 @@ static void cifar10_is_read(void **state)
                 assert_true(input[i * PIXELS + 3 * p + c] == (float)noise((uint64_t)i, (uint64_t)(c * 1024 + p)));
     }
     mixt_data_close(data);
-    data = open_ok("cifar:%s", MIXT_DATA_OPTIONS(.split = "test", .val = -1));
+    data = open_ok("cifar:%s", MIXT_OPTIONS(mixt_data_options, .split = "test", .val = -1));
     assert_int_equal(mixt_data_describe(data)->samples, 4);
     assert_int_equal(mixt_data_describe(data)->channels, 3);
     mixt_data_close(data);
@@ -72,7 +72,7 @@ static void cifar100_takes_the_fine_label(void **state)
 {
     (void)state;
     write_cifar("train.bin", 3, 6, 2, 0);
-    mixt_data *data = open_ok("%s", MIXT_DATA_OPTIONS(.val = -1));
+    mixt_data *data = open_ok("%s", MIXT_OPTIONS(mixt_data_options, .val = -1));
     assert_int_equal(mixt_data_describe(data)->classes, 100);
     assert_null(mixt_data_describe(data)->class_names);
     static float input[PIXELS];
@@ -86,29 +86,29 @@ static void cifar100_takes_the_fine_label(void **state)
 static void hostile_cifar_is_refused(void **state)
 {
     (void)state;
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "data_batch_1.bin");
-    expect_failure("cifar:%s/none", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "no such folder");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "data_batch_1.bin");
+    expect_failure("cifar:%s/none", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "no such folder");
     for (int labels = 1; labels <= 2; labels++) {
         const char *name = labels == 1 ? "data_batch_1.bin" : "train.bin";
         temp_folder_empty();
         for (size_t cut = 1; cut < (size_t)(2 * (PIXELS + labels)); cut += 701) {
             write_cifar(name, 0, 2, labels, cut);
             if ((2 * (PIXELS + labels) - (int)cut) % (PIXELS + labels))
-                expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "cut off in record");
+                expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "cut off in record");
         }
         write_file(name, "", 0);
-        expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "empty");
+        expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "empty");
     }
     temp_folder_empty();
     static unsigned char record[3 * RECORD];
     record[RECORD] = 10;
     write_file("data_batch_1.bin", record, sizeof record);
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA, "offset 3073 (record 1): label 10");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "offset 3073 (record 1): label 10");
     record[RECORD] = 9;
     write_file("data_batch_1.bin", record, sizeof record);
     write_file("data_batch_2.bin", record, sizeof record - 1);
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "data_batch_2.bin: 9218 bytes");
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(.classes = 5), MIXT_ERROR_CONFIG, "10 classes, not 5");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "data_batch_2.bin: 9218 bytes");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options, .classes = 5), MIXT_ERROR_CONFIG, "10 classes, not 5");
 }
 
 static void incomplete_cifar_is_refused(void **state)
@@ -118,21 +118,22 @@ static void incomplete_cifar_is_refused(void **state)
     write_cifar("data_batch_1.bin", 0, 2, 1, 0);
     write_cifar("data_batch_2.bin", 2, 2, 1, 0);
     write_cifar("data_batch_4.bin", 4, 2, 1, 0);
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "/data_batch_3.bin: is missing");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "/data_batch_3.bin: is missing");
     assert_int_equal(unlink(path), 0);
     write_cifar("test_batch.bin", 0, 2, 1, 0);
-    expect_failure("%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "/data_batch_1.bin: is missing");
+    expect_failure("%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "/data_batch_1.bin: is missing");
     temp_folder_empty();
     write_cifar("data_batch_1.bin", 0, 1, 1, 0);
     assert_int_equal(truncate(path, 10000 * (int64_t)RECORD), 0); // the size of the published files
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "/data_batch_2.bin: is missing");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "/data_batch_2.bin: is missing");
 }
 
 static void means_are_per_channel(void **state)
 {
     (void)state;
     write_cifar("data_batch_1.bin", 0, 2, 1, 0);
-    mixt_data *data = open_ok("cifar:%s", MIXT_DATA_OPTIONS(.split = "all", .means = "0.5,0.25, 0", .stds = "0.5,1,2"));
+    mixt_data *data =
+        open_ok("cifar:%s", MIXT_OPTIONS(mixt_data_options, .split = "all", .means = "0.5,0.25, 0", .stds = "0.5,1,2"));
     static float input[PIXELS];
     int32_t target;
     int64_t valid;
@@ -145,9 +146,11 @@ static void means_are_per_channel(void **state)
     mixt_data_close(data);
     static const char *const bad[] = {"", "a", "1,2", "1,2,3,4", "1,,2", "nan", "1,2,3,"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        expect_failure("cifar:%s", MIXT_DATA_OPTIONS(.means = bad[i], .stds = "1"), MIXT_ERROR_CONFIG, "means");
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(.means = "1", .stds = "1,0,1"), MIXT_ERROR_CONFIG, "stds");
-    expect_failure("cifar:%s", MIXT_DATA_OPTIONS(.means = "1"), MIXT_ERROR_CONFIG, "go together");
+        expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options, .means = bad[i], .stds = "1"), MIXT_ERROR_CONFIG,
+                       "means");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options, .means = "1", .stds = "1,0,1"), MIXT_ERROR_CONFIG,
+                   "stds");
+    expect_failure("cifar:%s", MIXT_OPTIONS(mixt_data_options, .means = "1"), MIXT_ERROR_CONFIG, "go together");
 }
 
 /* ---- windows ---- */
@@ -288,8 +291,9 @@ static void batches_are_a_function_of_their_number(void **state)
     write_cifar("data_batch_1.bin", 0, 10, 1, 0);
     static float first[6][N], again[N];
     int32_t target[BATCH];
-    const mixt_data_options kinds[] = {MIXT_DATA_OPTIONS(.crop = 24, .flip = true, .seed = 4),
-                                       MIXT_DATA_OPTIONS(.crop = 24, .min_area = 0.3f, .flip = true, .seed = 4)};
+    const mixt_data_options kinds[] = {
+        MIXT_OPTIONS(mixt_data_options, .crop = 24, .flip = true, .seed = 4),
+        MIXT_OPTIONS(mixt_data_options, .crop = 24, .min_area = 0.3f, .flip = true, .seed = 4)};
     for (int k = 0; k < 2; k++) {
         mixt_data_options options = kinds[k];
         options.split = "all";
@@ -326,23 +330,23 @@ static void impossible_crops_are_refused(void **state)
         mixt_data_options options;
         const char *says;
     } cases[] = {
-        {MIXT_DATA_OPTIONS(.crop = 33), "does not fit"},
-        {MIXT_DATA_OPTIONS(.crop = 41, .pad = 4), "does not fit"},
-        {MIXT_DATA_OPTIONS(.crop = -1), "crop -1"},
-        {MIXT_DATA_OPTIONS(.crop = 32, .resize = 31), "smaller than crop"},
-        {MIXT_DATA_OPTIONS(.resize = 31), "set 'crop' to 31 or less"},
-        {MIXT_DATA_OPTIONS(.pad = 1, .min_area = 0.5f), "scale"},
-        {MIXT_DATA_OPTIONS(.min_area = 1.5f), "min_area"},
-        {MIXT_DATA_OPTIONS(.min_area = NAN), "min_area"},
-        {MIXT_DATA_OPTIONS(.threads = -1), "threads"},
+        {MIXT_OPTIONS(mixt_data_options, .crop = 33), "does not fit"},
+        {MIXT_OPTIONS(mixt_data_options, .crop = 41, .pad = 4), "does not fit"},
+        {MIXT_OPTIONS(mixt_data_options, .crop = -1), "crop -1"},
+        {MIXT_OPTIONS(mixt_data_options, .crop = 32, .resize = 31), "smaller than crop"},
+        {MIXT_OPTIONS(mixt_data_options, .resize = 31), "set 'crop' to 31 or less"},
+        {MIXT_OPTIONS(mixt_data_options, .pad = 1, .min_area = 0.5f), "scale"},
+        {MIXT_OPTIONS(mixt_data_options, .min_area = 1.5f), "min_area"},
+        {MIXT_OPTIONS(mixt_data_options, .min_area = NAN), "min_area"},
+        {MIXT_OPTIONS(mixt_data_options, .threads = -1), "threads"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         expect_failure("cifar:%s", cases[i].options, MIXT_ERROR_CONFIG, cases[i].says);
     write_text("a.csv", "1,2,0\n3,4,1\n5,6,0\n7,8,1\n");
-    expect_failure("csv:%s/a.csv", MIXT_DATA_OPTIONS(.flip = true), MIXT_ERROR_CONFIG, "for images");
-    mixt_data *data = open_ok("cifar:%s", MIXT_DATA_OPTIONS(.resize = 32));
+    expect_failure("csv:%s/a.csv", MIXT_OPTIONS(mixt_data_options, .flip = true), MIXT_ERROR_CONFIG, "for images");
+    mixt_data *data = open_ok("cifar:%s", MIXT_OPTIONS(mixt_data_options, .resize = 32));
     mixt_data_close(data);
-    data = open_ok("cifar:%s", MIXT_DATA_OPTIONS(.crop = 40, .pad = 4));
+    data = open_ok("cifar:%s", MIXT_OPTIONS(mixt_data_options, .crop = 40, .pad = 4));
     mixt_data_close(data);
 }
 

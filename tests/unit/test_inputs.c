@@ -356,8 +356,8 @@ static mixt_data *open_sentences(int64_t room)
          .ids = 2},
     };
     mixt_data *data;
-    if (mixt_data_from_columns("sentences", columns, 3, KEPT,
-                               (mixt_data_options[1]){MIXT_DATA_OPTIONS(.in_order = true)}, &data) != MIXT_OK)
+    if (mixt_data_from_columns("sentences", columns, 3, KEPT, MIXT_OPTIONS_AT(mixt_data_options, .in_order = true),
+                               &data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     return data;
 }

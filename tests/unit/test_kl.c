@@ -216,7 +216,7 @@ static mixt_trainer *start_taught(mixt_context *context, const mixt__teacher *te
                                   const mixt_data *data)
 {
     const mixt__model model = {.fn = logits_of, .loss = MIXT_LOSS_CROSS_ENTROPY, .teacher = teacher};
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = ROWS, .precision = "fp32", .lr = 0.01f);
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = ROWS, .precision = "fp32", .lr = 0.01f);
     mixt_trainer *t = mixt__trainer_open(context, &model, &o);
     t->inner->teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
     if (mixt_trainer_compile(t, data) != MIXT_OK)

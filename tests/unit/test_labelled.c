@@ -43,7 +43,7 @@ static void expect(const mixt_data *data, int64_t index, const char *text, int32
     assert_int_equal(s.label, label);
 }
 
-#define BYTES(...) MIXT_DATA_OPTIONS(.tokenizer = "bytes", .seq = LONGEST, .split = "all", __VA_ARGS__)
+#define BYTES(...) MIXT_OPTIONS(mixt_data_options, .tokenizer = "bytes", .seq = LONGEST, .split = "all", __VA_ARGS__)
 
 static void all_forms_are_read(void **state)
 {
@@ -92,9 +92,10 @@ static void words_are_learned_from_the_training_part(void **state)
     (void)state;
     write_text("train.tsv", "sentence\tlabel\nA film , a FILM\t0\nthe end of a film\t1\nthe end\t1\nodd\t0\n");
     write_text("dev.tsv", "sentence\tlabel\na film odd unheard\t1\n");
-    mixt_data *train = open_ok("%s", MIXT_DATA_OPTIONS(.split = "train", .seq = LONGEST));
-    mixt_data *alone = open_ok("labelled:%s", MIXT_DATA_OPTIONS(.split = "val", .seq = LONGEST));
-    mixt_data *val = open_ok("labelled:%s", MIXT_DATA_OPTIONS(.split = "val", .like = train, .seq = LONGEST));
+    mixt_data *train = open_ok("%s", MIXT_OPTIONS(mixt_data_options, .split = "train", .seq = LONGEST));
+    mixt_data *alone = open_ok("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val", .seq = LONGEST));
+    mixt_data *val =
+        open_ok("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val", .like = train, .seq = LONGEST));
     const mixt_data_info *info = mixt_data_describe(train);
     assert_string_equal(info->kind, "labelled");
     assert_int_equal(info->samples, 4);           // dev.tsv: nothing is held out
@@ -130,8 +131,8 @@ static void parts_of_one_file_are_apart(void **state)
         used += (size_t)snprintf(text + used, sizeof text - used, "number %d\t%d\n", i, i % 4);
     write_text("one.tsv", text);
     for (int p = 0; p < 3; p++) {
-        mixt_data *data =
-            open_ok("labelled:%s/one.tsv", MIXT_DATA_OPTIONS(.split = parts[p], .test = 0.2, .tokenizer = "bytes"));
+        mixt_data *data = open_ok("labelled:%s/one.tsv", MIXT_OPTIONS(mixt_data_options, .split = parts[p], .test = 0.2,
+                                                                      .tokenizer = "bytes"));
         const mixt_data_info *info = mixt_data_describe(data);
         assert_int_equal(info->classes, 4);
         for (int64_t i = 0; i < info->samples; i++) {
@@ -152,7 +153,7 @@ static void long_texts_are_cut_and_told(void **state)
 {
     (void)state;
     write_text("l.tsv", "one two three four five\t0\none two\t1\n");
-    mixt_data *data = open_ok("labelled:%s/l.tsv", MIXT_DATA_OPTIONS(.split = "all", .seq = 4));
+    mixt_data *data = open_ok("labelled:%s/l.tsv", MIXT_OPTIONS(mixt_data_options, .split = "all", .seq = 4));
     sample s = read_sample(data, 0);
     assert_int_equal(s.length, 4);
     assert_int_equal(s.tokens[0], 2); // [CLS] and [SEP] stay
@@ -184,29 +185,30 @@ static void what_is_wrong_is_named(void **state)
         char spec[64];
         write_text(cases[i].name, cases[i].text);
         snprintf(spec, sizeof spec, "labelled:%%s/%s", cases[i].name);
-        expect_failure(spec, MIXT_DATA_OPTIONS(.split = "all"), cases[i].status, cases[i].words);
+        expect_failure(spec, MIXT_OPTIONS(mixt_data_options, .split = "all"), cases[i].status, cases[i].words);
     }
     write_text("c.tsv", "sentence\tlabel\na\t0\nb\t1\n");
-    expect_failure("labelled:%s/c.tsv", MIXT_DATA_OPTIONS(.text = "words"), MIXT_ERROR_CONFIG,
+    expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .text = "words"), MIXT_ERROR_CONFIG,
                    "no column 'words' for the text (data.text)");
-    expect_failure("labelled:%s/c.tsv", MIXT_DATA_OPTIONS(.labels = "3"), MIXT_ERROR_CONFIG,
+    expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .labels = "3"), MIXT_ERROR_CONFIG,
                    "no column '3' for the label (data.labels)");
-    expect_failure("labelled:%s/c.tsv", MIXT_DATA_OPTIONS(.labels = "1", .text = "sentence"), MIXT_ERROR_CONFIG,
-                   "column 1 cannot be both text and label");
-    expect_failure("labelled:%s/c.tsv", MIXT_DATA_OPTIONS(.mask = 0.15), MIXT_ERROR_CONFIG, "data.mask");
-    expect_failure("labelled:%s/c.tsv", MIXT_DATA_OPTIONS(.target = MIXT_TARGET_VALUES), MIXT_ERROR_CONFIG,
-                   "targets are classes");
-    expect_failure("csv:%s/c.tsv", MIXT_DATA_OPTIONS(.text = "sentence"), MIXT_ERROR_CONFIG,
+    expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .labels = "1", .text = "sentence"),
+                   MIXT_ERROR_CONFIG, "column 1 cannot be both text and label");
+    expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .mask = 0.15), MIXT_ERROR_CONFIG, "data.mask");
+    expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_VALUES),
+                   MIXT_ERROR_CONFIG, "targets are classes");
+    expect_failure("csv:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .text = "sentence"), MIXT_ERROR_CONFIG,
                    "'text' means nothing to csv");
     write_text("train.tsv", "a b\tx\nc d\ty\n");
     write_text("val.tsv", "a b\tz\n");
-    expect_failure("labelled:%s", MIXT_DATA_OPTIONS(.split = "val"), MIXT_ERROR_DATA,
+    expect_failure("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA,
                    "val.tsv: line 1, column 2: label 'z' is no class of the training part");
     write_text("val.tsv", "a b\t7\n");
     write_text("train.tsv", "a b\t0\nc d\t1\n");
-    expect_failure("labelled:%s", MIXT_DATA_OPTIONS(.split = "val"), MIXT_ERROR_DATA,
+    expect_failure("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA,
                    "label '7' is past the classes that there are");
-    expect_failure("labelled:%s", MIXT_DATA_OPTIONS(.split = "test"), MIXT_ERROR_UNSUPPORTED, "has no test part");
+    expect_failure("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "test"), MIXT_ERROR_UNSUPPORTED,
+                   "has no test part");
 }
 
 static void opinions_are_drawn(void **state)

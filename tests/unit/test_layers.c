@@ -125,8 +125,8 @@ static void train(const char *name, const char *more, heard *h, size_t *planned)
     mixt_run *run;
     mixt_run_result result;
     check_ok(mixt_config_new(&config));
-    check_ok(
-        mixt_run_open_config(config, &(mixt_run_options){.settings = settings, .observer = hear, .user = h}, &run));
+    check_ok(mixt_run_open_config(
+        config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings, .observer = hear, .user = h), &run));
     check_ok(mixt_run_train(run, &result));
     assert_int_equal(result.memory.total, result.memory.allocated);
     assert_true(result.run_memory.allocated.host < result.run_memory.total.host + (64 << 10)); // rows under way
@@ -235,7 +235,7 @@ static void no_room_is_told(void **state)
                               "threads=2",        NULL};
     check_ok(mixt_config_new(&config));
     for (int i = 0; i < 2; i++) {
-        mixt_run_options options = {.settings = settings, .observer = hear, .user = &h};
+        mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear, .user = &h);
         check_ok(mixt_run_open_config(config, &options, &run[i]));
         check_ok(mixt_run_plan_memory(run[i], &memory[i]));
         settings[0] = "watch.every=3";

@@ -81,7 +81,7 @@ static double train_in(const char *locale, const char *name)
                           "val_fraction: 0.25}\ntrain: {steps: 6, epochs: 0, batch: 8, lr: 0.0125, schedule: cosine, "
                           "decay_groups: \"fc*=0.25\", checkpoint_every: 3}\n",
                           "tiny"));
-    check_ok(mixt_run_open_config(config, &(mixt_run_options){.settings = settings}, &run));
+    check_ok(mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings), &run));
     mixt_config_free(config);
     check_ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
@@ -127,7 +127,8 @@ static void data_sets(void **state)
     int32_t target;
     int64_t valid;
     write_text("rows.csv", "1.5,2.2500000000000000000,0\n2.5,1e-1,1\n1.25,4,1\n");
-    mixt_data *data = open_ok("csv:%s/rows.csv", MIXT_DATA_OPTIONS(.split = "all", .means = "0.5,0.25", .stds = "0.5"));
+    mixt_data *data =
+        open_ok("csv:%s/rows.csv", MIXT_OPTIONS(mixt_data_options, .split = "all", .means = "0.5,0.25", .stds = "0.5"));
     check_ok(mixt_data_read(data, 0, 1, input, &target, &valid));
     assert_true(input[0] == 2 && input[1] == 4);
     mixt_data_close(data);

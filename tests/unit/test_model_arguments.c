@@ -372,11 +372,13 @@ static void dimensions_are_reduced_once(void **state)
         {{.axes = {1, -1}, .axis_count = 2}, MIXT_ERROR_ARGUMENT, "cannot reduce dimension 1 twice"},
         {{.axes = {2}, .axis_count = 1}, MIXT_ERROR_SHAPE, "cannot reduce dimension 2 of a value with 2 dimensions"},
         {{.axes = {-3}, .axis_count = 1}, MIXT_ERROR_SHAPE, "cannot reduce dimension -3"},
-        {{.axes = {0}}, MIXT_OK, ""}, // none counts: all
+        {{.axes = {0}}, MIXT_OK, ""},             // none counts: none
+        {{.axis_count = MIXT_AUTO}, MIXT_OK, ""}, // all
         {{.axes = {-1, 0}, .axis_count = 2}, MIXT_OK, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         reduction = cases[i].options;
+        reduction.struct_size = sizeof reduction;
         expect_model(reduced, cases[i].status, cases[i].words);
     }
 }

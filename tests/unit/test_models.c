@@ -342,7 +342,8 @@ static void bench_models_fit_their_data(void **state)
         if (flops != expected[i].flops)
             fail_msg("%s: %.1f FLOPs a step, expected %.1f", bench->name, flops, expected[i].flops);
         mixt_data *data;
-        mixt_data_options options = MIXT_DATA_OPTIONS(.classes = bench->classes, .seq = bench->seq, .samples = 2);
+        mixt_data_options options =
+            MIXT_OPTIONS(mixt_data_options, .classes = bench->classes, .seq = bench->seq, .samples = 2);
         if (mixt_data_open_with(bench->data, &options, &data) != MIXT_OK)
             fail_msg("%s: %s", bench->name, mixt_error_text());
         mixt__model model;

@@ -309,7 +309,7 @@ static void test_misuse(void **state)
 {
     (void)state;
     mixt_monitor *m = (mixt_monitor *)1;
-    mixt_monitor_options o = mixt_monitor_options_default();
+    mixt_monitor_options o = MIXT_OPTIONS(mixt_monitor_options);
     mixt_alert alerts[MIXT_ALERTS_MAX];
     o.window = 9;
     assert_int_equal(mixt_monitor_new(&o, &m), MIXT_ERROR_ARGUMENT);

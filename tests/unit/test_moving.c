@@ -37,11 +37,11 @@ static void clips_are_pure(void **state)
     int32_t label, other;
     int64_t valid;
     mixt__threads_set(2);
-    mixt_data *all = open_moving("moving:", MIXT_DATA_OPTIONS(.samples = CLIPS));
+    mixt_data *all = open_moving("moving:", MIXT_OPTIONS(mixt_data_options, .samples = CLIPS));
     mixt__threads_set(1);
-    mixt_data *few = open_moving("moving", MIXT_DATA_OPTIONS(.limit = 200));
-    mixt_data *seed = open_moving("moving:", MIXT_DATA_OPTIONS(.limit = 200, .seed = 1));
-    mixt_data *test = open_moving("moving:", MIXT_DATA_OPTIONS(.limit = 200, .split = "test"));
+    mixt_data *few = open_moving("moving", MIXT_OPTIONS(mixt_data_options, .limit = 200));
+    mixt_data *seed = open_moving("moving:", MIXT_OPTIONS(mixt_data_options, .limit = 200, .seed = 1));
+    mixt_data *test = open_moving("moving:", MIXT_OPTIONS(mixt_data_options, .limit = 200, .split = "test"));
     mixt__threads_set(0);
     const mixt_data_info *info = mixt_data_describe(all);
     assert_int_equal(info->input_rank, 4);
@@ -84,7 +84,8 @@ static void digits_move_as_their_class_says(void **state)
     int32_t labels[CLIPS];
     int64_t valid;
     int directions[4] = {0}, digits[10] = {0};
-    mixt_data *data = open_moving("moving:", MIXT_DATA_OPTIONS(.samples = CLIPS, .normalise = MIXT_NORMALISE_NONE));
+    mixt_data *data =
+        open_moving("moving:", MIXT_OPTIONS(mixt_data_options, .samples = CLIPS, .normalise = MIXT_NORMALISE_NONE));
     assert_non_null(clips);
     check_ok(mixt_data_read(data, 0, CLIPS, clips, labels, &valid));
     for (int i = 0; i < CLIPS; i++) {
@@ -115,7 +116,7 @@ static void statistics_fit(void **state)
     int32_t labels[CLIPS];
     int64_t valid;
     double sum = 0, squares = 0;
-    mixt_data *data = open_moving("moving:", MIXT_DATA_OPTIONS(.samples = CLIPS));
+    mixt_data *data = open_moving("moving:", MIXT_OPTIONS(mixt_data_options, .samples = CLIPS));
     assert_non_null(clips);
     check_ok(mixt_data_read(data, 0, CLIPS, clips, labels, &valid));
     for (int64_t i = 0; i < CLIPS * CLIP; i++) {
@@ -131,7 +132,7 @@ static void statistics_fit(void **state)
 static void sizes_are_chosen_or_refused(void **state)
 {
     (void)state;
-    mixt_data *data = open_moving("moving:48x64", MIXT_DATA_OPTIONS(.samples = 4, .frames = 5));
+    mixt_data *data = open_moving("moving:48x64", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 5));
     const int64_t *dims = mixt_data_describe(data)->input_dims;
     assert_true(dims[0] == 5 && dims[1] == 48 && dims[2] == 64 && dims[3] == 1);
     mixt_data_close(data);
@@ -140,13 +141,13 @@ static void sizes_are_chosen_or_refused(void **state)
         mixt_data_options options;
         const char *says;
     } refused[] = {
-        {"moving:8x8", MIXT_DATA_OPTIONS(.samples = 4), "from 16x16 to 4096x4096"},
-        {"moving:32", MIXT_DATA_OPTIONS(.samples = 4), "moving:32: expected the size of a frame"},
-        {"moving:", MIXT_DATA_OPTIONS(.samples = 4, .frames = 1), "1 frames does not move"},
-        {"moving:", MIXT_DATA_OPTIONS(.samples = 4, .frames = -2), "frames -2"},
-        {"moving:", MIXT_DATA_OPTIONS(.samples = 4, .classes = 10), "has 40 classes, not 10"},
-        {"moving:", MIXT_DATA_OPTIONS(.samples = 4, .crop = 16), "'crop' means nothing to moving"},
-        {"digits:", MIXT_DATA_OPTIONS(.samples = 4, .frames = 8), "'frames' means nothing to digits"},
+        {"moving:8x8", MIXT_OPTIONS(mixt_data_options, .samples = 4), "from 16x16 to 4096x4096"},
+        {"moving:32", MIXT_OPTIONS(mixt_data_options, .samples = 4), "moving:32: expected the size of a frame"},
+        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 1), "1 frames does not move"},
+        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = -2), "frames -2"},
+        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .classes = 10), "has 40 classes, not 10"},
+        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .crop = 16), "'crop' means nothing to moving"},
+        {"digits:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 8), "'frames' means nothing to digits"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         assert_int_equal(mixt_data_open_with(refused[i].spec, &refused[i].options, &data), MIXT_ERROR_CONFIG);

@@ -20,7 +20,7 @@ enum { SAMPLES = 20, WIDTH = 8, OUTPUTS = 2 * WIDTH };
 static mixt_data *open_pairs(const char *split, int64_t samples, const mixt_data *like)
 {
     mixt_data *data;
-    mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .samples = samples, .like = like, .seed = 3);
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .split = split, .samples = samples, .like = like, .seed = 3);
     if (mixt_data_open_with("pairs:", &o, &data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     return data;

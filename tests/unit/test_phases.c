@@ -244,7 +244,7 @@ static void train_whole(const char *out, seen *s, mixt_run_phase phases[3])
 {
     mixt_run *run;
     mixt_run_result result;
-    mixt_run_options options = {.observer = look, .user = s};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = look, .user = s);
     mixt_config *config = config_of(out);
     ok(mixt_run_open_config(config, &options, &run));
     assert_int_equal(mixt_run_phases(run), 3);
@@ -311,7 +311,7 @@ static void stopped_runs_end_with_the_same_bits(void **unused)
         char out[32], path[1200];
         seen s = {.stop = stop};
         mixt_run *run;
-        mixt_run_options options = {.observer = look, .user = &s};
+        mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = look, .user = &s);
         snprintf(out, sizeof out, "stop-%lld", (long long)stop);
         mixt_config *config = config_of(out);
         ok(mixt_run_open_config(config, &options, &run));
@@ -447,7 +447,7 @@ static void phases_can_be_asked_for(void **unused)
     (void)unused;
     seen s = {0};
     mixt_run *run;
-    mixt_run_options options = {.observer = ask, .user = &s};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = ask, .user = &s);
     mixt_config *config = config_of("asked");
     settings_add(config, "precision=bf16");
     ok(mixt_run_open_config(config, &options, &run));

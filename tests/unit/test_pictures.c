@@ -240,7 +240,7 @@ static void samples_of_a_folder(void **state)
     int32_t target[3];
     int64_t valid;
     mixt_data_options options =
-        MIXT_DATA_OPTIONS(.crop = 8, .normalise = MIXT_NORMALISE_NONE, .in_order = true, .flip = true);
+        MIXT_OPTIONS(mixt_data_options, .crop = 8, .normalise = MIXT_NORMALISE_NONE, .in_order = true, .flip = true);
     options.min_area = 0.2f;
     mixt_data *data = open_ok("%s", options);
     const mixt_data_info *info = mixt_data_describe(data);
@@ -267,12 +267,12 @@ static void samples_of_a_folder(void **state)
     assert_int_equal(mixt_data_read(data, 0, 3, again, target, &valid), MIXT_OK);
     assert_int_equal(target[0], 1); // dog, though val has no cat
     mixt_data_close(data);
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(.split = "test"), MIXT_ERROR_UNSUPPORTED, "test");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options, .split = "test"), MIXT_ERROR_UNSUPPORTED, "test");
     // Without train, val and test the folder itself holds the classes and is shared out.
-    data = open_ok("images:%s/train", MIXT_DATA_OPTIONS(.crop = 8, .val = 0.34));
+    data = open_ok("images:%s/train", MIXT_OPTIONS(mixt_data_options, .crop = 8, .val = 0.34));
     assert_int_equal(mixt_data_describe(data)->samples, 2);
-    mixt_data *val =
-        open_ok("images:%s/train", MIXT_DATA_OPTIONS(.crop = 8, .val = 0.34, .split = "val", .like = data));
+    mixt_data *val = open_ok("images:%s/train",
+                             MIXT_OPTIONS(mixt_data_options, .crop = 8, .val = 0.34, .split = "val", .like = data));
     assert_int_equal(mixt_data_describe(val)->samples, 1);
     assert_memory_equal(mixt_data_describe(val)->mean, mixt_data_describe(data)->mean, 3 * sizeof(float));
     mixt_data_close(val);
@@ -283,12 +283,13 @@ static void statistics_of_a_folder(void **state)
 {
     (void)state;
     make_set();
-    mixt_data *data = open_ok("images:%s", MIXT_DATA_OPTIONS(.crop = 8));
+    mixt_data *data = open_ok("images:%s", MIXT_OPTIONS(mixt_data_options, .crop = 8));
     const mixt_data_info *info = mixt_data_describe(data);
     double mean = (40 + 10 + 70) / 3.0, variance = (40 * 40 + 10 * 10 + 70 * 70) / 3.0 - mean * mean;
     assert_true(fabs(info->mean[0] - mean / 255) < 1e-5 && fabs(info->std[0] - sqrt(variance) / 255) < 1e-5);
     mixt_data_close(data);
-    data = open_ok("images:%s", MIXT_DATA_OPTIONS(.means = "0.5", .stds = "0.25,0.5,1", .crop = 8, .split = "val"));
+    data = open_ok("images:%s",
+                   MIXT_OPTIONS(mixt_data_options, .means = "0.5", .stds = "0.25,0.5,1", .crop = 8, .split = "val"));
     assert_true(mixt_data_describe(data)->std[1] == 0.5f);
     mixt_data_close(data);
 }
@@ -307,7 +308,7 @@ static void threads_decode_the_same(void **state)
     int32_t target[4];
     for (int threads = 1; threads <= 4; threads++) {
         mixt_data_options options =
-            MIXT_DATA_OPTIONS(.crop = 6, .min_area = 0.1f, .flip = true, .seed = 3, .split = "all");
+            MIXT_OPTIONS(mixt_data_options, .crop = 6, .min_area = 0.1f, .flip = true, .seed = 3, .split = "all");
         options.threads = threads;
         mixt_data *data = open_ok("images:%s", options);
         mixt__prefetch *prefetch;
@@ -332,43 +333,46 @@ static void kind_is_guessed(void **state)
     make_folder("dog");
     write_colour("cat/a.ppm", 4, 4, 1, 1, 1);
     write_colour("dog/a.ppm", 4, 4, 2, 2, 2);
-    mixt_data *data = open_ok("%s", MIXT_DATA_OPTIONS(.crop = 4, .split = "all"));
+    mixt_data *data = open_ok("%s", MIXT_OPTIONS(mixt_data_options, .crop = 4, .split = "all"));
     assert_string_equal(mixt_data_describe(data)->kind, "images");
     assert_int_equal(mixt_data_describe(data)->samples, 2);
     mixt_data_close(data);
     write_text("t10k-images-idx3-ubyte", "?");
-    expect_failure("%s", MIXT_DATA_OPTIONS(.split = "test"), MIXT_ERROR_FORMAT, "too short for an IDX header");
+    expect_failure("%s", MIXT_OPTIONS(mixt_data_options, .split = "test"), MIXT_ERROR_FORMAT,
+                   "too short for an IDX header");
 }
 
 static void bad_folders_are_refused(void **state)
 {
     (void)state;
-    expect_failure("images:%s/none", MIXT_DATA_OPTIONS(), MIXT_ERROR_FILE, "no such folder");
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA, "holds no folders");
+    expect_failure("images:%s/none", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "no such folder");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "holds no folders");
     make_folder("cat");
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA, "cat: a class without pictures");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "cat: a class without pictures");
     make_folder("train");
     make_folder("train/cat");
     make_folder("val");
     make_folder("val/bird");
     write_colour("train/cat/a.ppm", 4, 4, 1, 1, 1);
     write_colour("val/bird/a.ppm", 4, 4, 1, 1, 1);
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(.split = "val"), MIXT_ERROR_DATA, "val/bird: a class");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA, "val/bird: a class");
     make_folder("train/bird");
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(.split = "val"), MIXT_ERROR_DATA, "train/bird: a class without");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA,
+                   "train/bird: a class without");
     write_text("train/bird/notes.txt", "no picture, and none meant");
     write_text("train/bird/b.GIF", "\x89PNG");
     write_colour("train/bird/a.ppm", 4, 4, 1, 1, 1);
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA,
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA,
                    "train/bird/b.GIF: cannot be read: convert the picture to a kind that can (PPM, PGM");
     static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.GIF", "%s/train/bird/a.ppm"};
     for (int i = 0; i < 3; i++)
         assert_int_equal(unlink(in_folder(files[i])), 0);
     remove_folder("train/bird");
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(.pad = 2), MIXT_ERROR_CONFIG, "'pad' must be 0");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options, .pad = 2), MIXT_ERROR_CONFIG, "'pad' must be 0");
     write_text("train/cat/b.ppm", "P6 4 4 255\nshort");
-    expect_failure("images:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_FORMAT, "train/cat/b.ppm");
-    mixt_data *data = open_ok("images:%s", MIXT_DATA_OPTIONS(.crop = 4, .means = "0", .stds = "1", .in_order = true));
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FORMAT, "train/cat/b.ppm");
+    mixt_data *data =
+        open_ok("images:%s", MIXT_OPTIONS(mixt_data_options, .crop = 4, .means = "0", .stds = "1", .in_order = true));
     float input[2 * 4 * 4 * 3];
     int32_t target[2];
     assert_int_equal(mixt_data_batch(data, 2, 0, input, target), MIXT_ERROR_FORMAT);

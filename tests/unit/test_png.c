@@ -220,7 +220,7 @@ static void folders_of_png(void **state)
     write_file("cat/b.png", p.bytes, p.size);
     write_file("dog/a.PNG", p.bytes, p.size);
     write_file("dog/b.png", p.bytes, p.size);
-    mixt_data *data = open_ok("%s", MIXT_DATA_OPTIONS(.split = "all", .crop = 8));
+    mixt_data *data = open_ok("%s", MIXT_OPTIONS(mixt_data_options, .split = "all", .crop = 8));
     const mixt_data_info *info = mixt_data_describe(data);
     assert_string_equal(info->kind, "images");
     assert_int_equal(info->channels * 10 + info->classes, 12);

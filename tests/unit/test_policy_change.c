@@ -42,7 +42,8 @@ static fixture start_with(mixt_trainer_options options)
 static fixture start_policy(const char *yaml)
 {
     mixt_policy *policy = parse(yaml);
-    fixture f = start_with(MIXT_TRAINER_OPTIONS(.batch = BATCH, .policy = policy, .lr = 0.01f, .seed = 5));
+    fixture f =
+        start_with(MIXT_OPTIONS(mixt_trainer_options, .batch = BATCH, .policy = policy, .lr = 0.01f, .seed = 5));
     mixt_policy_free(policy); // the trainer has its own
     return f;
 }
@@ -227,14 +228,15 @@ static void options_win_over_the_policy(void **state)
 {
     (void)state;
     mixt_policy *policy = parse("default: bf16\nloss_scale: 128\nclip: 0.5\nclip_value: 0.25\nscale_growth: 4");
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy), 0.5f, 0.25f, true, 128);
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy, .clip = 2), 2, 0.25f, true, 128);
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy, .clip = 0, .clip_value = 0), 0, 0, true, 128);
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy, .loss_scale = "none"), 0.5f, 0.25f, false, 1);
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy, .loss_scale = "auto"), 0.5f, 0.25f, false, 1);
-    expect_settings(MIXT_TRAINER_OPTIONS(.policy = policy, .loss_scale = "dynamic"), 0.5f, 0.25f, true, 65536);
-    expect_settings(MIXT_TRAINER_OPTIONS(.precision = "fp16"), 0, 0, true, 65536);
-    expect_settings(MIXT_TRAINER_OPTIONS(.precision = "bf16"), 0, 0, false, 1);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy), 0.5f, 0.25f, true, 128);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .clip = 2), 2, 0.25f, true, 128);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .clip = 0, .clip_value = 0), 0, 0, true, 128);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "none"), 0.5f, 0.25f, false, 1);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "auto"), 0.5f, 0.25f, false, 1);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "dynamic"), 0.5f, 0.25f, true,
+                    65536);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16"), 0, 0, true, 65536);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16"), 0, 0, false, 1);
     mixt_policy_free(policy);
 }
 
@@ -243,7 +245,7 @@ static void a_later_policy_brings_its_own(void **state)
 {
     (void)state;
     mixt_policy *first = parse("default: bf16\nclip: 0.5");
-    fixture f = start_with(MIXT_TRAINER_OPTIONS(.policy = first, .clip_value = 3, .batch = BATCH));
+    fixture f = start_with(MIXT_OPTIONS(mixt_trainer_options, .policy = first, .clip_value = 3, .batch = BATCH));
     const mixt__trainer_settings *s = &f.trainer->inner->settings;
     assert_true(s->clip_norm == 0.5f && s->clip_value == 3);
     change(&f, "default: bf16\nclip: 2\nclip_value: 1");
@@ -261,7 +263,8 @@ static void clipping_takes_effect(void **state)
     static float weights[3][PIXELS * CLASSES];
     for (int way = 0; way < 3; way++) {
         mixt_policy *policy = parse(way == 1 ? "default: fp32\nclip: 1e-3" : "default: fp32");
-        mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.policy = policy, .optimizer = "sgd", .lr = 1, .batch = BATCH);
+        mixt_trainer_options o =
+            MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .optimizer = "sgd", .lr = 1, .batch = BATCH);
         if (way == 2)
             o.clip = 1e-3f;
         fixture f = start_with(o);
@@ -297,7 +300,7 @@ static void the_same_policy_has_the_same_bits(void **state)
     (void)state;
     static const char policy[] = "default: fp16\nscale_init: 64\nscale_interval: 2\nclip: 1\n"
                                  "rules: [{op: matmul, forward: fp16, backward: fp16}]";
-    const mixt_restore_options allow = {.allow_policy = true};
+    const mixt_restore_options allow = MIXT_OPTIONS(mixt_restore_options, .allow_policy = true);
     temp_folder_make();
     fixture f = start_policy(policy);
     for (int i = 0; i < 3; i++)
@@ -331,7 +334,7 @@ static void another_policy_only_when_allowed(void **state)
         {"default: fp16\nloss_scale: 32", 32},
         {"default: fp16\nscale_init: 8192\nkeep: fp8_e4m3", 8192},
     };
-    const mixt_restore_options allow = {.allow_policy = true};
+    const mixt_restore_options allow = MIXT_OPTIONS(mixt_restore_options, .allow_policy = true);
     temp_folder_make();
     fixture f = start_policy("default: fp16\nscale_init: 8192");
     for (int i = 0; i < 3; i++)
@@ -353,7 +356,8 @@ static void another_policy_only_when_allowed(void **state)
     }
     mixt__checkpoint_close(before);
     // What is no part of a policy is not allowed with it.
-    fixture g = start_with(MIXT_TRAINER_OPTIONS(.batch = BATCH, .precision = "bf16", .lr = 0.02f, .seed = 5));
+    fixture g =
+        start_with(MIXT_OPTIONS(mixt_trainer_options, .batch = BATCH, .precision = "bf16", .lr = 0.02f, .seed = 5));
     assert_int_equal(mixt_trainer_restore_with(g.trainer, temp_path("before"), &allow), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "lr: 0.0099"));
     assert_null(strstr(mixt_error_text(), "precision"));

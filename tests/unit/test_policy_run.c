@@ -51,7 +51,7 @@ static mixt_run *open_run(const char *out, const char *more)
     const char *const settings[] = {setting("out", out), setting("precision", "first.yaml"), more, NULL};
     ok(mixt_config_new(&config));
     ok(mixt_config_parse(config, tiny, "tiny"));
-    ok(mixt_run_open_config(config, &(mixt_run_options){.settings = settings}, &run));
+    ok(mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings), &run));
     mixt_config_free(config);
     return run;
 }

@@ -70,7 +70,7 @@ static mixt_status look(void *user, mixt_run *run, const mixt_event *event)
 static void train(const char *out, const char *more, seen *s)
 {
     mixt_run *run;
-    mixt_run_options options = {.observer = look, .user = s};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = look, .user = s);
     mixt_config *config = config_of(out, more);
     ok(mixt_run_open_config(config, &options, &run));
     ok(mixt_run_train(run, NULL));
@@ -156,7 +156,7 @@ static void stopped_runs_and_replays_are_the_same(void **unused)
         char out[32];
         seen s = {.share = {0.75, 0.95}, .stop = stop};
         mixt_run *run;
-        mixt_run_options options = {.observer = look, .user = &s};
+        mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = look, .user = &s);
         snprintf(out, sizeof out, "stop-%lld", (long long)stop);
         train(out, "", &s);
         s.stop = 0;
@@ -195,7 +195,7 @@ static void phases_under_pressure(void **unused)
     assert_memory_equal(all.bytes, again.bytes, sizeof all.bytes);
     train("phased-stop", setting, &s);
     s.stop = 0;
-    mixt_run_options options = {.observer = look, .user = &s};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .observer = look, .user = &s);
     ok(mixt_run_resume_with(temp_path("phased-stop"), &options, &run));
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);

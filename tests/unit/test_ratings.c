@@ -49,7 +49,7 @@ static void all_forms_are_read(void **state)
     (void)state;
     temp_folder_make();
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        mixt_data *data = open_text(forms[i], MIXT_DATA_OPTIONS(.split = "all"));
+        mixt_data *data = open_text(forms[i], MIXT_OPTIONS(mixt_data_options, .split = "all"));
         if (!data)
             fail_msg("form %zu: %s", i, mixt_error_text());
         const mixt_data_info *info = mixt_data_describe(data);
@@ -69,7 +69,7 @@ static void two_quotes_are_one(void **state)
 {
     (void)state;
     temp_folder_make();
-    mixt_data *data = open_text("7,\"x\"\"y\",2\n8,\"\"\"\",3\n", MIXT_DATA_OPTIONS(.split = "all"));
+    mixt_data *data = open_text("7,\"x\"\"y\",2\n8,\"\"\"\",3\n", MIXT_OPTIONS(mixt_data_options, .split = "all"));
     assert_non_null(data);
     expect(data, 0, "7", "x\"y", 2);
     expect(data, 1, "8", "\"", 3);
@@ -82,9 +82,12 @@ static void the_newest_are_held_out(void **state)
     const char *text = "1::a::1::30\n2::b::2::10\n3::c::3::40\n4::d::4::20\n5::e::5::40\n";
     (void)state;
     temp_folder_make();
-    mixt_data *train = open_text(text, MIXT_DATA_OPTIONS(.split = "train", .val = 0.2, .test = 0.2, .by_time = true));
-    mixt_data *val = open_text(text, MIXT_DATA_OPTIONS(.split = "val", .val = 0.2, .test = 0.2, .by_time = true));
-    mixt_data *test = open_text(text, MIXT_DATA_OPTIONS(.split = "test", .val = 0.2, .test = 0.2, .by_time = true));
+    mixt_data *train =
+        open_text(text, MIXT_OPTIONS(mixt_data_options, .split = "train", .val = 0.2, .test = 0.2, .by_time = true));
+    mixt_data *val =
+        open_text(text, MIXT_OPTIONS(mixt_data_options, .split = "val", .val = 0.2, .test = 0.2, .by_time = true));
+    mixt_data *test =
+        open_text(text, MIXT_OPTIONS(mixt_data_options, .split = "test", .val = 0.2, .test = 0.2, .by_time = true));
     assert_true(train && val && test);
     assert_int_equal(mixt_data_describe(train)->samples, 3);
     expect(train, 0, "2", "b", 2);
@@ -94,7 +97,7 @@ static void the_newest_are_held_out(void **state)
     mixt_data_close(train);
     mixt_data_close(val);
     mixt_data_close(test);
-    assert_null(open_text("1::a::1\n2::b::2::3\n", MIXT_DATA_OPTIONS(.split = "train", .by_time = true)));
+    assert_null(open_text("1::a::1\n2::b::2::3\n", MIXT_OPTIONS(mixt_data_options, .split = "train", .by_time = true)));
     assert_non_null(strstr(mixt_error_text(), "rating 1 has no time"));
     temp_folder_remove();
 }
@@ -144,7 +147,7 @@ static void what_is_wrong_is_named(void **state)
     (void)state;
     temp_folder_make();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_null(open_text(cases[i].text, MIXT_DATA_OPTIONS(.split = "all")));
+        assert_null(open_text(cases[i].text, MIXT_OPTIONS(mixt_data_options, .split = "all")));
         if (!strstr(mixt_error_text(), cases[i].words))
             fail_msg("expected \"%s\", got \"%s\"", cases[i].words, mixt_error_text());
     }
@@ -190,8 +193,8 @@ static void features_of_items_are_read(void **state)
     (void)state;
     temp_folder_make();
     for (int i = 0; i < 2; i++) {
-        mixt_data *data =
-            open_items("1::x::1\n2::y::2\n3::u::3\n4::z::3\n4::y::3\n", forms[i], MIXT_DATA_OPTIONS(.split = "all"));
+        mixt_data *data = open_items("1::x::1\n2::y::2\n3::u::3\n4::z::3\n4::y::3\n", forms[i],
+                                     MIXT_OPTIONS(mixt_data_options, .split = "all"));
         if (!data)
             fail_msg("form %d: %s", i, mixt_error_text());
         const mixt_data_info *info = mixt_data_describe(data);
@@ -219,7 +222,7 @@ static void a_word_among_numbers_is_told(void **state)
         snprintf(ratings + strlen(ratings), sizeof ratings - strlen(ratings), "1::%d::1\n", i);
         snprintf(items + strlen(items), sizeof items - strlen(items), "%d::%d%s::x\n", i, i * i, i == 9 ? "!" : "");
     }
-    mixt_data *data = open_items(ratings, items, MIXT_DATA_OPTIONS(.split = "all"));
+    mixt_data *data = open_items(ratings, items, MIXT_OPTIONS(mixt_data_options, .split = "all"));
     assert_non_null(data);
     assert_non_null(strstr(mixt_data_describe(data)->warnings, "column 2 holds words: line 10 has '81!', though"));
     mixt_data_close(data);
@@ -233,8 +236,8 @@ static void a_rating_does_not_count_itself(void **state)
     (void)state;
     temp_folder_make();
     for (int i = 0; i < 2; i++) { // user 1 has 3 ratings to train on, user 2 one, user 3 none; items 2, 1, 1
-        parts[i] = open_text(
-            text, MIXT_DATA_OPTIONS(.split = i ? "val" : "train", .val = 0.333, .by_time = true, .counts = true));
+        parts[i] = open_text(text, MIXT_OPTIONS(mixt_data_options, .split = i ? "val" : "train", .val = 0.333,
+                                                .by_time = true, .counts = true));
         assert_non_null(parts[i]);
         assert_string_equal(mixt_data_describe(parts[i])->arrays[2].name, "user.features");
         assert_string_equal(mixt_data_describe(parts[i])->arrays[3].name, "item.features");
@@ -256,7 +259,7 @@ static void names_that_are_numbers_are_features(void **state)
     const char *text = "1::0099::1\n2::0099::1\n3::9::1\n4::odd::1\n";
     (void)state;
     temp_folder_make();
-    mixt_data *data = open_text(text, MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true));
+    mixt_data *data = open_text(text, MIXT_OPTIONS(mixt_data_options, .split = "all", .item_numbers = true));
     assert_non_null(data);
     assert_int_equal(mixt_data_describe(data)->array_count, 4);
     assert_non_null(strstr(mixt_data_describe(data)->warnings, "the names of 1 of 3 items are no numbers from 0 on"));
@@ -264,13 +267,15 @@ static void names_that_are_numbers_are_features(void **state)
     expect_row(row_of(data, 2, 2), (double[]){-sqrt(2)}, 1);
     expect_row(row_of(data, 3, 2), (double[]){0}, 1);
     mixt_data_close(data);
-    data = open_items(text, "9::2\n0099::4\n",
-                      MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true, .user_numbers = true, .counts = true));
+    data = open_items(
+        text, "9::2\n0099::4\n",
+        MIXT_OPTIONS(mixt_data_options, .split = "all", .item_numbers = true, .user_numbers = true, .counts = true));
     assert_non_null(data);
     assert_int_equal(mixt_data_describe(data)->arrays[2].elements, 2);
     expect_row(row_of(data, 2, 3), (double[]){-sqrt(2), -sqrt(2), -1}, 3); // the file, the name, the count
     mixt_data_close(data);
-    assert_null(open_text("1::a::1\n1::-2::2\n", MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true)));
+    assert_null(
+        open_text("1::a::1\n1::-2::2\n", MIXT_OPTIONS(mixt_data_options, .split = "all", .item_numbers = true)));
     assert_non_null(strstr(mixt_error_text(), "no item is called a number from 0 on (the first is 'a')"));
     temp_folder_remove();
 }
@@ -291,8 +296,8 @@ static void times_of_ratings_are_known(void **state)
     (void)state;
     temp_folder_make();
     for (int i = 0; i < 2; i++) {
-        parts[i] = open_text(
-            text, MIXT_DATA_OPTIONS(.split = i ? "val" : "train", .val = 0.333, .by_time = true, .times = true));
+        parts[i] = open_text(text, MIXT_OPTIONS(mixt_data_options, .split = i ? "val" : "train", .val = 0.333,
+                                                .by_time = true, .times = true));
         assert_non_null(parts[i]);
         assert_string_equal(mixt_data_describe(parts[i])->arrays[2].name, "user.day");
         assert_int_equal(mixt_data_describe(parts[i])->arrays[2].ids, 4);
@@ -308,7 +313,7 @@ static void times_of_ratings_are_known(void **state)
     }
     mixt_data_close(parts[0]);
     mixt_data_close(parts[1]);
-    assert_null(open_text("1::a::1::5\n1::b::2\n", MIXT_DATA_OPTIONS(.split = "all", .times = true)));
+    assert_null(open_text("1::a::1::5\n1::b::2\n", MIXT_OPTIONS(mixt_data_options, .split = "all", .times = true)));
     assert_non_null(strstr(mixt_error_text(), "rating 2 has no time: data.times needs one"));
     temp_folder_remove();
 }
@@ -329,13 +334,16 @@ static void wrong_features_are_named(void **state)
     (void)state;
     temp_folder_make();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_null(open_items("1::a::1\n1::b::2\n", cases[i].items, MIXT_DATA_OPTIONS(.split = "all")));
+        assert_null(open_items("1::a::1\n1::b::2\n", cases[i].items, MIXT_OPTIONS(mixt_data_options, .split = "all")));
         if (!strstr(mixt_error_text(), cases[i].words))
             fail_msg("expected \"%s\", got \"%s\"", cases[i].words, mixt_error_text());
     }
-    mixt_data *train = open_items("1::a::1\n1::b::2\n", "a::1\nb::2\n", MIXT_DATA_OPTIONS(.split = "all")), *other;
+    mixt_data *train =
+                  open_items("1::a::1\n1::b::2\n", "a::1\nb::2\n", MIXT_OPTIONS(mixt_data_options, .split = "all")),
+              *other;
     assert_non_null(train);
-    other = open_items("1::a::1\n1::b::2\n", "a::1::2\nb::2::1\n", MIXT_DATA_OPTIONS(.split = "all", .like = train));
+    other = open_items("1::a::1\n1::b::2\n", "a::1::2\nb::2::1\n",
+                       MIXT_OPTIONS(mixt_data_options, .split = "all", .like = train));
     assert_null(other);
     assert_non_null(strstr(mixt_error_text(), "2 of item.features where the model was trained with 1 of"));
     mixt_data_close(train);
@@ -362,14 +370,15 @@ static void the_best_items_have_their_features(void **state)
     temp_folder_make();
     mixt_context *context = mixt_open(.device = "cpu");
     mixt_data *train = open_items("1::a::1\n2::b::2\n2::c::2\n2::d::2\n", "a::5\nb::20\nc::10\nd::30\n",
-                                  MIXT_DATA_OPTIONS(.split = "all"));
+                                  MIXT_OPTIONS(mixt_data_options, .split = "all"));
     assert_non_null(train);
     mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
     assert_int_equal(mixt_trainer_compile(t, train), MIXT_OK);
     assert_int_equal(mixt_ratings_top(t, train, 0, 3, best, &found), MIXT_OK);
     assert_int_equal(found, 3);
     assert_true(best[0].item == 3 && best[1].item == 1 && best[2].item == 2);
-    mixt_data *timed = open_text("1::a::1::1\n2::b::2::3\n", MIXT_DATA_OPTIONS(.split = "all", .times = true));
+    mixt_data *timed =
+        open_text("1::a::1::1\n2::b::2::3\n", MIXT_OPTIONS(mixt_data_options, .split = "all", .times = true));
     assert_non_null(timed);
     t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
     assert_int_equal(mixt_trainer_compile(t, timed), MIXT_OK);
@@ -418,11 +427,13 @@ static void items_are_ranked(void **state)
     assert_int_equal(mixt_ratings_rank(t, train, val, NULL, &ranking), MIXT_OK);
     assert_in_range(ranking.count, 50, 400);
     assert_true(ranking.hit_rate > 0 && ranking.hit_rate < 0.4 && ranking.ndcg > 0 && ranking.ndcg < ranking.hit_rate);
-    assert_int_equal(mixt_ratings_rank(t, train, val, &(mixt_ranking_options){.cut = 100}, &ranking), MIXT_OK);
+    assert_int_equal(mixt_ratings_rank(t, train, val, MIXT_OPTIONS_AT(mixt_ranking_options, .cut = 100), &ranking),
+                     MIXT_OK);
     assert_true(ranking.hit_rate == 1); // nothing is behind place 100 of 100
     assert_true(ranking.among == 100);
-    assert_int_equal(mixt_ratings_rank(t, train, val, &(mixt_ranking_options){.others = 5000, .cut = 200}, &ranking),
-                     MIXT_OK);
+    assert_int_equal(
+        mixt_ratings_rank(t, train, val, MIXT_OPTIONS_AT(mixt_ranking_options, .others = 5000, .cut = 200), &ranking),
+        MIXT_OK);
     assert_true(ranking.hit_rate == 1 && ranking.among > 100 && ranking.among < 200); // each of 200 items once
     for (int i = 0; i < 200; i++)
         worth[i] = 1; // a model that says the same of all items hits nothing

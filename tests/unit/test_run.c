@@ -80,7 +80,8 @@ static mixt_run *open_run(const char *out, heard *h, const char *const *more)
     snprintf(setting, sizeof setting, "out=%s", temp_path(out));
     assert_int_equal(mixt_config_new(&config), MIXT_OK);
     assert_int_equal(mixt_config_parse(config, tiny, "tiny"), MIXT_OK);
-    mixt_run_options options = {.settings = settings, .observer = listen, .user = h, .signals = h->signal_at > 0};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = listen, .user = h,
+                                            .signals = h->signal_at > 0);
     mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status != MIXT_OK)
         fail_msg("%s", mixt_error_text());

@@ -53,7 +53,8 @@ static int train(void **state)
     mixt_run *run;
     mixt_status status = mixt_config_new(&config);
     if (status == MIXT_OK)
-        status = mixt_run_open_config(config, &(mixt_run_options){.settings = settings, .observer = hear}, &run);
+        status = mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings, .observer = hear),
+                                      &run);
     if (status == MIXT_OK) {
         status = mixt_run_train(run, NULL);
         mixt_run_close(run);
@@ -65,7 +66,7 @@ static int train(void **state)
 static mixt_run *open_before(int64_t step)
 {
     mixt_run *run;
-    if (mixt_run_resume_with(run_folder(), &(mixt_run_options){.before = step}, &run) != MIXT_OK)
+    if (mixt_run_resume_with(run_folder(), MIXT_OPTIONS_AT(mixt_run_options, .before = step), &run) != MIXT_OK)
         fail_msg("before %lld: %s", (long long)step, mixt_error_text());
     return run;
 }

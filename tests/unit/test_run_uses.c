@@ -45,7 +45,7 @@ static mixt_run *open_run(const char *yaml, const char *out, const char *setting
     snprintf(path_setting, sizeof path_setting, "data.path=%s", temp_path("text.txt"));
     check_ok(mixt_config_new(&config));
     check_ok(mixt_config_parse(config, yaml, "test"));
-    mixt_run_options options = {.settings = settings};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings);
     check_ok(mixt_run_open_config(config, &options, &run));
     mixt_config_free(config);
     return run;
@@ -145,7 +145,7 @@ static void test_export(void **state)
         assert_int_equal(access(init, F_OK) == 0, i == 0);
         assert_int_equal(mixt_run_export(run_folder, NULL, NULL), MIXT_ERROR_FILE);
         assert_non_null(strstr(mixt_error_text(), "exists already"));
-        const mixt_export_options again = {.overwrite = true};
+        const mixt_export_options again = MIXT_OPTIONS(mixt_export_options, .overwrite = true);
         check_ok(mixt_run_export(run_folder, &again, NULL));
         check_ok(mixt_run_load(run_folder, "final", &run));
         double want = loss_of(run);
@@ -172,7 +172,9 @@ static void test_export_refused(void **state)
         {{.folder = temp_path("more"), .weights = "7777"}, MIXT_ERROR_FILE, "there is that of step 3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(mixt_run_export(run, &cases[i].options, NULL), cases[i].status);
+        mixt_export_options options = cases[i].options;
+        options.struct_size = sizeof options;
+        assert_int_equal(mixt_run_export(run, &options, NULL), cases[i].status);
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("expected '%s', found '%s'", cases[i].text, mixt_error_text());
         assert_int_not_equal(access(temp_path("more"), F_OK), 0);

@@ -115,7 +115,8 @@ static int64_t rules_of(const char *path)
 
 static mixt_search_options planted_options(const char *file)
 {
-    mixt_search_options o = {.lose = 0.02, .goal = MIXT_SEARCH_MEMORY, .formats = "fp16"};
+    mixt_search_options o =
+        MIXT_OPTIONS(mixt_search_options, .lose = 0.02, .goal = MIXT_SEARCH_MEMORY, .formats = "fp16");
     o.steps = 20;
     o.trials = 2;
     o.write = temp_path(file);
@@ -242,7 +243,8 @@ static const char wide_yaml[] = "model: convnet\nthreads: 1\ndevice: cpu\nnet: {
 
 static mixt_search_options small_options(const char *file)
 {
-    mixt_search_options o = {.lose = 0.5, .goal = MIXT_SEARCH_MEMORY, .steps = 1, .trials = 2};
+    mixt_search_options o =
+        MIXT_OPTIONS(mixt_search_options, .lose = 0.5, .goal = MIXT_SEARCH_MEMORY, .steps = 1, .trials = 2);
     o.write = temp_path(file);
     return o;
 }
@@ -429,19 +431,20 @@ static void test_arguments(void **state)
         const char *formats;
         int64_t steps, trials;
         const char *word;
-    } bad[] = {{-0.1, 0, NULL, 0, 0, "lose -0.1"},     {1.5, 0, NULL, 0, 0, "lose 1.5"},
-               {NAN, 0, NULL, 0, 0, "lose"},           {0, -1, NULL, 0, 0, "budget -1"},
-               {0, INFINITY, NULL, 0, 0, "budget"},    {0, 0, "fp8", 0, 0, "'fp8'"},
-               {0, 0, "bf16,bf17", 0, 0, "'bf17'"},    {0, 0, NULL, -1, 0, "steps -1"},
+    } bad[] = {{-0.1, 0, NULL, 0, 2, "lose -0.1"},     {1.5, 0, NULL, 0, 2, "lose 1.5"},
+               {NAN, 0, NULL, 0, 2, "lose"},           {0, -1, NULL, 0, 2, "budget -1"},
+               {0, INFINITY, NULL, 0, 2, "budget"},    {0, 0, "fp8", 0, 2, "'fp8'"},
+               {0, 0, "bf16,bf17", 0, 2, "'bf17'"},    {0, 0, NULL, -1, 2, "steps -1"},
                {0, 0, NULL, 0, 1, "trials 1: from 2"}, {0, 0, NULL, 0, 17, "trials 17"}};
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-        mixt_search_options o = {.lose = bad[k].lose, .budget = bad[k].budget, .formats = bad[k].formats};
+        mixt_search_options o =
+            MIXT_OPTIONS(mixt_search_options, .lose = bad[k].lose, .budget = bad[k].budget, .formats = bad[k].formats);
         o.steps = bad[k].steps;
         o.trials = bad[k].trials;
         o.write = temp_path("never.yaml");
         refused(&o, small_yaml, MIXT_ERROR_ARGUMENT, bad[k].word);
     }
-    mixt_search_options o = {0};
+    mixt_search_options o = MIXT_OPTIONS(mixt_search_options);
     refused(&o, small_yaml, MIXT_ERROR_ARGUMENT, "write");
     o.write = temp_path("never.yaml");
     static const char table[] = "a,b,label\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n";

@@ -102,7 +102,7 @@ static void finds_overflow(void **state)
     fixture f;
     (void)state;
     start(&f, overflowing, 1);
-    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 3});
+    analyse(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,bf16", .trials = 3));
     const mixt_sensitivity_row *worst = mixt_sensitivity_row_at(f.s, 0);
     assert_int_equal(worst->format, MIXT_DTYPE_FP16);
     assert_non_null(strstr(worst->layer, "big"));
@@ -128,7 +128,7 @@ static void finds_underflow(void **state)
     fixture f;
     (void)state;
     start(&f, underflowing, 1);
-    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 3});
+    analyse(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,bf16", .trials = 3));
     const mixt_sensitivity_row *worst = mixt_sensitivity_row_at(f.s, 0);
     assert_string_equal(worst->layer, "faint");
     assert_int_equal(worst->format, MIXT_DTYPE_FP16);
@@ -155,7 +155,7 @@ static void finds_a_sum_that_needs_fp32(void **state)
     fixture f;
     (void)state;
     start(&f, summing, 1);
-    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 3});
+    analyse(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,bf16", .trials = 3));
     const mixt_sensitivity_row *worst = mixt_sensitivity_row_at(f.s, 0);
     assert_string_equal(worst->layer, "total");
     assert_int_equal(worst->format, MIXT_DTYPE_BF16);
@@ -249,8 +249,9 @@ static void estimates_rank_as_replay(void **state)
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         double estimated[CELLS_MAX], measured[CELLS_MAX], steps, unused;
-        int64_t count = scores(models[m], &(mixt_sensitivity_options){.confirm = -1}, estimated, &steps);
-        assert_int_equal(scores(models[m], &(mixt_sensitivity_options){.replay_all = true}, measured, &unused), count);
+        int64_t count = scores(models[m], MIXT_OPTIONS_AT(mixt_sensitivity_options, .confirm = -1), estimated, &steps);
+        assert_int_equal(
+            scores(models[m], MIXT_OPTIONS_AT(mixt_sensitivity_options, .replay_all = true), measured, &unused), count);
         double agreement = spearman(estimated, measured, count);
         if (!(agreement >= 0.9))
             fail_msg("%s: estimates and replay agree to %.3f only", models[m][0], agreement);
@@ -289,7 +290,7 @@ static void has_every_row(void **state)
     fixture f;
     (void)state;
     start(&f, healthy, 1);
-    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 2});
+    analyse(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,bf16", .trials = 2));
     assert_int_equal(mixt_sensitivity_layers(f.s), 3);
     assert_int_equal(mixt_sensitivity_rows(f.s), 3 * 2 * 2);
     for (int64_t i = 0; i < mixt_sensitivity_rows(f.s); i++) {
@@ -327,7 +328,7 @@ static void names_groups(void **state)
     double share = 0;
     (void)state;
     start(&f, branching, 1);
-    analyse(&f, &(mixt_sensitivity_options){.formats = "bf16", .trials = 1, .confirm = -1});
+    analyse(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "bf16", .trials = 1, .confirm = -1));
     assert_int_equal(mixt_sensitivity_layers(f.s), 5);
     for (int i = 0; i < 5; i++) {
         const mixt_sensitivity_layer *layer = mixt_sensitivity_layer_at(f.s, i);
@@ -357,11 +358,11 @@ static void refuses_bad_options(void **state)
     fixture f;
     (void)state;
     start(&f, healthy, 1);
-    refuses(&f, &(mixt_sensitivity_options){.formats = "fp8_e4m3"}, "cannot be trained in 'fp8_e4m3'");
-    refuses(&f, &(mixt_sensitivity_options){.formats = "fp16,fp16"}, "named twice");
-    refuses(&f, &(mixt_sensitivity_options){.formats = "fp32"}, "compared with");
-    refuses(&f, &(mixt_sensitivity_options){.formats = ", "}, "none is named");
-    refuses(&f, &(mixt_sensitivity_options){.trials = -1}, "-1 trials");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp8_e4m3"), "cannot be trained in 'fp8_e4m3'");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,fp16"), "named twice");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp32"), "compared with");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = ", "), "none is named");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .trials = -1), "-1 trials");
     stop(&f);
 }
 
@@ -377,7 +378,7 @@ static void leaves_the_trainer(void **state)
         assert_int_equal(mixt_trainer_step(a.trainer, a.data, NULL), MIXT_OK);
         assert_int_equal(mixt_trainer_step(b.trainer, b.data, NULL), MIXT_OK);
         if (i == 1)
-            analyse(&b, &(mixt_sensitivity_options){.formats = "bf16", .trials = 1});
+            analyse(&b, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "bf16", .trials = 1));
     }
     fixture *both[2] = {&a, &b};
     int64_t count = FEATURES * 24;
@@ -405,7 +406,8 @@ static void stops_when_told(void **state)
     int64_t done = 0;
     (void)state;
     start(&f, healthy, 1);
-    mixt_sensitivity_options options = {.trials = 1, .watch = stop_at_three, .user = &done};
+    mixt_sensitivity_options options =
+        MIXT_OPTIONS(mixt_sensitivity_options, .trials = 1, .watch = stop_at_three, .user = &done);
     assert_int_equal(mixt_sensitivity_of(f.trainer, f.data, &options, &f.s), MIXT_ERROR_STATE);
     assert_null(f.s);
     assert_int_equal(done, 3);

@@ -48,7 +48,7 @@ static fixture start(const shape *s, const char *precision)
 {
     static const int64_t sizes[] = {6, 5};
     fixture f = {.context = mixt_open(.device = "cpu", .threads = 1)};
-    mixt_zoo_options o = {.layers = s->layers, .norm = s->norm};
+    mixt_zoo_options o = MIXT_OPTIONS(mixt_zoo_options, .layers = s->layers, .norm = s->norm);
     *(s->hidden ? &o.hidden : &o.channels) = sizes;
     *(s->hidden ? &o.hidden_count : &o.channel_count) = 2;
     o.width = s->layers ? 7 : 0;

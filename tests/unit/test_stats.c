@@ -102,7 +102,7 @@ static void test_bootstrap(void **state)
     assert_int_equal(mixt_stats_bootstrap(x, 40, NULL, &bca), MIXT_OK);
     assert_int_equal(mixt_stats_bootstrap(x, 40, NULL, &again), MIXT_OK);
     assert_true(bca.low == again.low && bca.high == again.high);
-    mixt_stats_bootstrap_options options = {.percentile = true};
+    mixt_stats_bootstrap_options options = MIXT_OPTIONS(mixt_stats_bootstrap_options, .percentile = true);
     assert_int_equal(mixt_stats_bootstrap(x, 40, &options, &plain), MIXT_OK);
     assert_close(plain.high - plain.low, t.high - t.low, 0.1 * (t.high - t.low));
     assert_true(bca.low > plain.low && bca.high > plain.high &&

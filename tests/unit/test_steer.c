@@ -62,7 +62,7 @@ static mixt_run *open_run(const char *out, const char *more, seen *s)
     settings_add(config, "model=mlp precision=fp32 threads=1 net.hidden=16 data.kind=digits data.limit=256");
     settings_add(config, "train.epochs=0 train.steps=40 train.batch=16 train.checkpoint_every=6 auto.snapshot_every=8");
     settings_add(config, "out=%s %s", temp_path(out), more);
-    ok(mixt_run_open_config(config, &(mixt_run_options){.observer = watch, .user = s}, &run));
+    ok(mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .observer = watch, .user = s), &run));
     mixt_config_free(config);
     return run;
 }

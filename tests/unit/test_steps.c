@@ -141,8 +141,8 @@ static float *weights(const fixture *f, int64_t *count)
 static void overflow_changes_nothing(void **state)
 {
     (void)state;
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "fp16", .batch = 32, .inject_overflow = 4,
-                                                  .schedule = "cosine", .total_steps = 20, .weight_decay = 0.1f));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 32, .inject_overflow = 4,
+                                          .schedule = "cosine", .total_steps = 20, .weight_decay = 0.1f));
     for (int i = 0; i < 3; i++)
         assert_false(step(&f).skipped);
     size_t before_bytes, after_bytes;
@@ -171,7 +171,7 @@ static void overflow_changes_nothing(void **state)
 static void statistics_move_with_updates(void **state)
 {
     (void)state;
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "fp16", .batch = 32, .accumulate = 2));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 32, .accumulate = 2));
     static float input[64 * 28 * 28];
     int32_t labels[64] = {0};
     size_t bytes[4];
@@ -201,8 +201,8 @@ static void overflow_keeps_the_schedule(void **state)
     (void)state;
     double lr[2];
     for (int k = 0; k < 2; k++) {
-        fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "fp16", .batch = 32, .inject_overflow = k ? 2 : 0,
-                                                      .schedule = "linear", .total_steps = 20));
+        fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 32,
+                                              .inject_overflow = k ? 2 : 0, .schedule = "linear", .total_steps = 20));
         for (int i = 0; i < 3 + k; i++)
             lr[k] = step(&f).lr;
         mixt_close(f.context);
@@ -218,8 +218,8 @@ static void same_seed_same_bits(void **state)
         for (int p = 0; p < 3; p++) {
             float *first = NULL;
             for (int run = 0; run < 2; run++) {
-                fixture f =
-                    start(model, MIXT_TRAINER_OPTIONS(.precision = precisions[p], .batch = 32, .seed = 7, .clip = 1));
+                fixture f = start(model, MIXT_OPTIONS(mixt_trainer_options, .precision = precisions[p], .batch = 32,
+                                                      .seed = 7, .clip = 1));
                 for (int i = 0; i < 6; i++)
                     step(&f);
                 int64_t count;
@@ -242,7 +242,8 @@ static void policy_keeps_data_order(void **state)
     (void)state;
     double loss[2];
     for (int p = 0; p < 2; p++) {
-        fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = p ? "bf16" : "fp32", .batch = 32, .seed = 7));
+        fixture f =
+            start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = p ? "bf16" : "fp32", .batch = 32, .seed = 7));
         for (int i = 0; i < 5; i++)
             loss[p] = step(&f).loss;
         mixt_close(f.context);
@@ -256,7 +257,8 @@ static void steady_state_allocates_nothing(void **state)
 {
     (void)state;
     for (int model = 0; model < 2; model++) {
-        fixture f = start(model, MIXT_TRAINER_OPTIONS(.precision = "bf16", .batch = 16, .accumulate = 2, .clip = 1));
+        fixture f = start(
+            model, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 16, .accumulate = 2, .clip = 1));
         step(&f);
         step(&f);
         int64_t library = mixt__alloc_count(), heap = __atomic_load_n(&heap_calls, __ATOMIC_RELAXED);
@@ -274,7 +276,7 @@ static void plan_is_what_is_allocated(void **state)
     const char *const precisions[] = {"fp32", "fp16", "bf16"};
     for (int model = 0; model < 2; model++)
         for (int p = 0; p < 3; p++) {
-            fixture f = start(model, MIXT_TRAINER_OPTIONS(.precision = precisions[p], .batch = 16));
+            fixture f = start(model, MIXT_OPTIONS(mixt_trainer_options, .precision = precisions[p], .batch = 16));
             mixt_memory planned, after;
             assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
             assert_int_equal(mixt_trainer_memory(f.trainer, &planned), MIXT_OK);
@@ -305,8 +307,8 @@ static void fusion_keeps_the_result(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = 16,
-                                                     .no_fusion = k));
+        fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .optimizer = "sgd", .lr = 0.1f,
+                                             .batch = 16, .no_fusion = k));
         step(&f);
         w[k] = weights(&f, &count);
         mixt_close(f.context);
@@ -323,8 +325,8 @@ static void accumulation_equals_a_larger_batch(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp32", .optimizer = "sgd", .lr = 0.1f,
-                                                     .batch = k ? 8 : 32, .accumulate = k ? 4 : 1));
+        fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .optimizer = "sgd", .lr = 0.1f,
+                                             .batch = k ? 8 : 32, .accumulate = k ? 4 : 1));
         step(&f);
         w[k] = weights(&f, &count);
         mixt_close(f.context);
@@ -337,7 +339,7 @@ static void accumulation_equals_a_larger_batch(void **state)
 static void precision_changes_between_steps(void **state)
 {
     (void)state;
-    fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp16", .batch = 16));
+    fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 16));
     step(&f);
     int64_t count;
     float *before = weights(&f, &count);
@@ -359,7 +361,8 @@ static void precision_changes_before_the_first_step(void **state)
 {
     (void)state;
     char optimizer[] = "momentum";
-    fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp32", .optimizer = optimizer, .batch = 16));
+    fixture f =
+        start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .optimizer = optimizer, .batch = 16));
     memset(optimizer, 'x', sizeof optimizer - 1);
     assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
     assert_int_equal(mixt_trainer_set_precision(f.trainer, "bf16"), MIXT_OK);
@@ -374,7 +377,7 @@ static void precision_changes_before_the_first_step(void **state)
 static void evaluation_follows_the_data(void **state)
 {
     (void)state;
-    fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp32", .batch = 16));
+    fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .batch = 16));
     mixt_data *longer = mixt_data_new(f.context, "random:tokens", .seq = 64, .classes = 256, .samples = 256, .seed = 3);
     mixt_evaluation found;
     step(&f);
@@ -389,7 +392,7 @@ static void evaluation_follows_the_data(void **state)
 static void lack_of_memory_is_said(void **state)
 {
     (void)state;
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "fp32", .batch = 1 << 24));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .batch = 1 << 24));
     float *batch = malloc(16);
     assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
     for (int i = 0; i < 2; i++) {
@@ -404,7 +407,7 @@ static void lack_of_memory_is_said(void **state)
 static void wrong_options_are_said(void **state)
 {
     (void)state;
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.batch = 32));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .batch = 32));
     mixt_model *model = mixt_model_new(f.context, small_net, MIXT_LOSS_CROSS_ENTROPY);
     assert_null(mixt_trainer_new(model, .lr = NAN));
     assert_non_null(strstr(mixt_error_text(), "lr nan"));
@@ -428,8 +431,8 @@ static void by_hand_equals_whole_step(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f =
-            start(true, MIXT_TRAINER_OPTIONS(.precision = "fp16", .batch = 16, .lr = 1e-3f, .clip = k ? 0 : 0.5f));
+        fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 16, .lr = 1e-3f,
+                                             .clip = k ? 0 : 0.5f));
         if (!k) {
             step(&f);
         } else {
@@ -460,7 +463,8 @@ static void by_hand_between_whole_steps(void **state)
     enum { NEVER, DISCARDED, REFUSED, APPLIED, WAYS };
     mixt_step last[WAYS];
     for (int way = 0; way < WAYS; way++) {
-        fixture f = start(true, MIXT_TRAINER_OPTIONS(.precision = "fp32", .batch = 16, .optimizer = "sgd"));
+        fixture f =
+            start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp32", .batch = 16, .optimizer = "sgd"));
         int32_t input[16 * 16], target[16 * 16];
         assert_int_equal(mixt_data_batch(f.data, 16, 0, input, target), MIXT_OK);
         if (way == REFUSED)
@@ -488,13 +492,13 @@ static void weights_survive_a_file(void **state)
     (void)state;
     temp_folder_make();
     const char *path = temp_path("weights");
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "bf16", .batch = 32, .seed = 1));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 32, .seed = 1));
     step(&f);
     mixt_evaluation a, b;
     assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &a), MIXT_OK);
     assert_int_equal(mixt_trainer_save(f.trainer, path), MIXT_OK);
     mixt_close(f.context);
-    f = start(false, MIXT_TRAINER_OPTIONS(.precision = "bf16", .batch = 32, .seed = 2));
+    f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 32, .seed = 2));
     assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
     assert_int_equal(mixt_trainer_load(f.trainer, path), MIXT_OK);
     assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &b), MIXT_OK);
@@ -506,7 +510,7 @@ static void weights_survive_a_file(void **state)
 static void training_learns(void **state)
 {
     (void)state;
-    fixture f = start(false, MIXT_TRAINER_OPTIONS(.precision = "bf16", .batch = 32, .lr = 3e-3f));
+    fixture f = start(false, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 32, .lr = 3e-3f));
     double first = step(&f).loss, last = 0;
     for (int i = 0; i < 100; i++)
         last = step(&f).loss;

@@ -291,7 +291,7 @@ static mixt_run *open_run(const char *const *settings)
     mixt_config *config;
     mixt_run *run;
     assert_int_equal(mixt_config_new(&config), MIXT_OK);
-    if (mixt_run_open_config(config, &(mixt_run_options){.settings = settings}, &run) != MIXT_OK)
+    if (mixt_run_open_config(config, MIXT_OPTIONS_AT(mixt_run_options, .settings = settings), &run) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     mixt_config_free(config);
     return run;
@@ -331,7 +331,7 @@ static void test_all_is_there(void **state)
     // going on begins another file, which takes back what was said from there on
     char more[] = "train.epochs=3";
     const char *const longer[] = {more, NULL};
-    if (mixt_run_resume_with(folder, &(mixt_run_options){.settings = longer}, &run) != MIXT_OK ||
+    if (mixt_run_resume_with(folder, MIXT_OPTIONS_AT(mixt_run_options, .settings = longer), &run) != MIXT_OK ||
         mixt_run_train(run, &result) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     check_run(folder, run, &result, 1, &f);

@@ -181,7 +181,8 @@ static void pairs_are_padded_and_shifted(void **state)
     write_gzip("train.de.gz", "c\ny z\nw\nc\n", 10);
     write_text("test_it.en", "ab\n");
     write_text("test_it.de", "c\r\n");
-    mixt_data *data = open_pairs(in_folder("parallel:%s"), MIXT_DATA_OPTIONS(.split = "train", .seq = 5, .val = 0));
+    mixt_data *data =
+        open_pairs(in_folder("parallel:%s"), MIXT_OPTIONS(mixt_data_options, .split = "train", .seq = 5, .val = 0));
     if (!data)
         fail_msg("%s", mixt_error_text());
     const mixt_data_info *info = mixt_data_describe(data);
@@ -196,7 +197,8 @@ static void pairs_are_padded_and_shifted(void **state)
     assert_int_equal(*length, 1);
     assert_memory_equal(previous, ((int32_t[]){end, 'y', ' ', 'z', 0}), 20);
     assert_memory_equal(target, ((int32_t[]){'y', ' ', 'z', end, -1}), 20);
-    mixt_data *test = open_pairs(in_folder("parallel:%s"), MIXT_DATA_OPTIONS(.split = "test", .seq = 5, .like = data));
+    mixt_data *test =
+        open_pairs(in_folder("parallel:%s"), MIXT_OPTIONS(mixt_data_options, .split = "test", .seq = 5, .like = data));
     assert_non_null(test);
     check_ok(mixt_data_read(test, 0, 1, input, target, &valid));
     assert_memory_equal(target, ((int32_t[]){'c', end, -1, -1, -1}), 20);
@@ -213,7 +215,8 @@ static void one_file_has_both_languages(void **state)
     temp_folder_make();
     setenv("MIXT_CACHE", temp_path("cache"), 1);
     write_text("pairs.tsv", "1\tab\tc\n2\tx\ty\n3\tq\tr\n4\ts\tt\n");
-    mixt_data_options o = MIXT_DATA_OPTIONS(.split = "all", .seq = 4, .source_name = "3", .target_name = "2");
+    mixt_data_options o =
+        MIXT_OPTIONS(mixt_data_options, .split = "all", .seq = 4, .source_name = "3", .target_name = "2");
     mixt_data *data = open_pairs(in_folder("parallel:%s/pairs.tsv"), o);
     if (!data)
         fail_msg("%s", mixt_error_text());
@@ -249,7 +252,7 @@ static void what_is_no_pair_of_files_is_named(void **state)
         setenv("MIXT_CACHE", temp_path("cache"), 1);
         for (int k = 0; cases[i].names[k]; k++)
             write_text(cases[i].names[k], "a\n");
-        assert_null(open_pairs(in_folder("parallel:%s"), MIXT_DATA_OPTIONS(.seq = 4)));
+        assert_null(open_pairs(in_folder("parallel:%s"), MIXT_OPTIONS(mixt_data_options, .seq = 4)));
         if (!strstr(mixt_error_text(), cases[i].says))
             fail_msg("case %zu: %s", i, mixt_error_text());
         temp_folder_remove();
@@ -412,8 +415,9 @@ static void what_is_no_translator_is_refused(void **state)
     expect_noted(&f, mixt_translate(f.trainer, bytes, NULL, 1, NULL, t), MIXT_ERROR_ARGUMENT);
     expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, -1, NULL, t), MIXT_ERROR_ARGUMENT);
     expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, 1, NULL, t), MIXT_ERROR_UNSUPPORTED);
-    expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, 1, &(mixt_translate_options){.beams = 65}, t),
-                 MIXT_ERROR_ARGUMENT);
+    expect_noted(
+        &f, mixt_translate(f.trainer, bytes, sentences, 1, MIXT_OPTIONS_AT(mixt_translate_options, .beams = 65), t),
+        MIXT_ERROR_ARGUMENT);
     expect_noted(&f, mixt_translate_score(f.trainer, bytes, f.data, NULL, &bleu), MIXT_ERROR_UNSUPPORTED);
     mixt_translations_free(NULL, 1);
     mixt_tokenizer_close(bytes);

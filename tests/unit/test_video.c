@@ -56,7 +56,7 @@ static void make_set(void)
 /** Pictures as they are. */
 static mixt_data_options as_they_are(void)
 {
-    mixt_data_options options = mixt_data_options_default();
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options);
     options.crop = options.resize = SIDE;
     options.frames = FRAMES;
     options.normalise = MIXT_NORMALISE_NONE;

@@ -196,7 +196,9 @@ static void test_refusals(void **state)
         {"mlp", {.label_smoothing = 1}, "label_smoothing 1: must be from 0 to below 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_null(mixt_zoo_model_with(context, cases[i].model, data, &cases[i].options));
+        mixt_zoo_options options = cases[i].options;
+        options.struct_size = sizeof options;
+        assert_null(mixt_zoo_model_with(context, cases[i].model, data, &options));
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("expected '%s', found '%s'", cases[i].text, mixt_error_text());
     }

@@ -33,10 +33,12 @@ bool mixt__steer_wanted(const mixt_run *run)
 
 static mixt_controller_options wanted(const mixt_run *run)
 {
-    mixt_controller_options o = {.retries = mixt__config_int(run->config, MIXT_KEY_AUTO_RETRIES)};
+    mixt_controller_options o =
+        MIXT_OPTIONS(mixt_controller_options, .retries = mixt__config_int(run->config, MIXT_KEY_AUTO_RETRIES));
     o.cooldown = mixt__config_int(run->config, MIXT_KEY_AUTO_COOLDOWN);
     o.calm = mixt__config_int(run->config, MIXT_KEY_AUTO_CALM);
     o.scale_floor = (double)mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling.floor;
+    o.may = 0;
     for (int word = 0; word <= MIXT_ACTION_LR - MIXT_ACTION_PRECISION; word++) // the words in this order
         if (mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, word))
             o.may |= 1u << (MIXT_ACTION_PRECISION + word);

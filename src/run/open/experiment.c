@@ -80,7 +80,8 @@ static void audio_options(const mixt__experiment *e, mixt_data_options *o)
     o->window = mixt__config_float(e->config, MIXT_KEY_DATA_WINDOW);
     o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
     o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
-    o->tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
+    double tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
+    o->tail = tail < 0 ? 0 : tail > 0 ? tail : MIXT_AUTO;
     o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
     o->noise = mixt__config_float(e->config, MIXT_KEY_DATA_NOISE);
     o->time_mask = number(e, MIXT_KEY_DATA_TIME_MASK);
@@ -118,7 +119,7 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(data_spec(e, spec, SPEC_ROOM));
-    mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
+    mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
     o.like = e->train ? e->train : e->facts ? e->facts : mixt__lesson_facts(e->lesson);
     plain_options(e, &o);
     audio_options(e, &o);
@@ -278,7 +279,8 @@ void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *
 
 static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_policy *policy)
 {
-    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.policy = policy, .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
+    mixt_trainer_options o =
+        MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
@@ -355,7 +357,8 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
     e->config = config;
     e->item = "samples";
     e->items_per_sample = 1;
-    mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
+    mixt_context_options options = MIXT_OPTIONS(mixt_context_options, .device = text(e, MIXT_KEY_DEVICE),
+                                                .threads = (int)number(e, MIXT_KEY_THREADS));
     if (!options.threads)
         options.threads = e->threads;
     e->context = mixt_open_with(&options);

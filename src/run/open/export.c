@@ -2,6 +2,7 @@
  * The work itself is store/export.c's. */
 #include "mixt/weights.h"
 
+#include "base/options.h"
 #include "run/open/experiment.h"
 #include "run/open/export_inputs.h"
 #include "run/open/init.h"
@@ -125,6 +126,8 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     mixt_export_report own;
     report = report ? report : &own;
     *report = (mixt_export_report){0};
+    mixt_export_options o = MIXT_OPTIONS(mixt_export_options);
+    MIXT_TRY(mixt__options(mixt_export_options, &o, options));
     MIXT_TRY(mixt__need(run));
     MIXT_TRY(mixt_run_folder_config(run, &config));
     json_t *inputs = NULL;
@@ -133,7 +136,7 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
         status = mixt__run_inputs_read(run, &inputs);
     mixt__export_inputs x = {.inputs = inputs, .config = config};
     if (status == MIXT_OK)
-        status = export_run(run, &x, options ? options : &(mixt_export_options){0}, report);
+        status = export_run(run, &x, &o, report);
     mixt__export_inputs_close(&x);
     json_decref(inputs);
     mixt_config_free(config);

@@ -107,7 +107,7 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
                                   mixt_generator **generator)
 {
     mixt__model model;
-    mixt_generator_options options = {.weights = weights};
+    mixt_generator_options options = MIXT_OPTIONS(mixt_generator_options, .weights = weights);
     mixt_policy *policy;
     int64_t tokens = mixt__config_int(config, MIXT_KEY_NET_VOCAB), seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);

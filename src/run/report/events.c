@@ -14,7 +14,7 @@
 static mixt_monitor_options wanted(const mixt_run *run)
 {
     const mixt_config *c = run->config;
-    mixt_monitor_options o = {.window = mixt__config_int(c, MIXT_KEY_WATCH_WINDOW)};
+    mixt_monitor_options o = MIXT_OPTIONS(mixt_monitor_options, .window = mixt__config_int(c, MIXT_KEY_WATCH_WINDOW));
     o.cooldown = mixt__config_int(c, MIXT_KEY_WATCH_COOLDOWN);
     o.loss_sigma = mixt__config_float(c, MIXT_KEY_WATCH_LOSS_SIGMA);
     o.grad_sigma = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_SIGMA);
