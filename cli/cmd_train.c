@@ -77,8 +77,9 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_cell(&table, "updates");
-    cli_table_cell(&table, "%lld%s%s%s%s", (long long)r->steps, r->stopped ? ", stopped" : "",
-                   r->interrupted ? ", stopped by " : "", r->interrupted ? signal_name(r->signal) : "",
+    cli_table_cell(&table, "%lld%s%s%s%s%s", (long long)r->steps, r->diverged ? ", diverged" : "",
+                   r->stopped ? ", stopped" : "", r->interrupted ? ", stopped by " : "",
+                   r->interrupted ? signal_name(r->signal) : "",
                    r->stopped_early ? ", stopped early: validation no longer improves" : "");
     if (r->skipped) {
         cli_table_cell(&table, "skipped");
@@ -111,6 +112,7 @@ static void print_json(const mixt_run *run, const mixt_run_result *r, bool profi
     json_t *o =
         json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", mixt_run_describe(run).folder, "steps", (json_int_t)r->steps,
                   "skipped", (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
+    json_object_set_new(o, "diverged", json_boolean(r->diverged));
     json_object_set_new(o, "loss", cli_json_real(r->loss));
     json_object_set_new(o, "accuracy", cli_json_real(r->accuracy));
     json_object_set_new(o, "signal", r->signal ? json_integer(r->signal) : json_null());
@@ -199,15 +201,16 @@ static int train(const cli_args *args, mixt_run *run, const cli_watch *watch)
     mixt_status status = mixt_run_train(run, &result);
     if (status != MIXT_OK)
         return failed_after(watch, status);
+    int end = result.interrupted ? CLI_SIGNAL + result.signal : result.diverged ? CLI_FAILED : CLI_OK;
     if (mixt_run_describe(run).rank) // rank 0 speaks for all
-        return result.interrupted ? CLI_SIGNAL + result.signal : CLI_OK;
+        return end;
     if (cli_flag(args, "json"))
         print_json(run, &result, cli_flag(args, "profile"));
     else if (!cli_flag(args, "quiet"))
         print_summary(run, &result);
     if (cli_flag(args, "profile") && !cli_flag(args, "json"))
         cli_rank_trace_print(run);
-    return result.interrupted ? interrupted(run, &result) : CLI_OK;
+    return result.interrupted ? interrupted(run, &result) : end;
 }
 
 /** Wrong settings are wrong usage, before anything is opened. */

@@ -77,6 +77,7 @@ typedef struct mixt_run_result {
     double energy;                       /**< joules of the device, validation included */
     bool stopped_early;                  /**< validation no longer improved */
     bool stopped;                        /**< an observer asked for it */
+    bool diverged;                       /**< it ends worse than it began: `mixt train` has status 1 then */
     bool interrupted;                    /**< a signal ended it; only with mixt_run_options.signals */
     int signal;                          /**< the number of that signal, as SIGTERM; 0: none */
     int64_t checkpoints_lost;            /**< that could not be saved */

@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /** Updates in a row that no change of the loss scale can make succeed, after which a run has failed. */
 enum { STUCK_MAX = 10 };
@@ -30,14 +31,36 @@ mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64
                       step->overflow_layer ? step->overflow_layer : "no layer", scale);
 }
 
-mixt_status mixt__health_check_end(const mixt_run_result *r)
+/** The last word of the monitor, whether or not it was asked to look. */
+static mixt_status tell_diverged(mixt_run *run, double began, double ended)
 {
-    if (!r->steps || r->skipped < r->steps || r->interrupted || r->stopped)
+    mixt_run_result *r = &run->result;
+    mixt_alert a = {.step = r->steps, .severity = MIXT_SEVERITY_CRITICAL, .cause = MIXT_CAUSE_LOSS_ANOMALY};
+    a.value = ended;
+    a.usual = began;
+    a.deviations = a.limit = NAN;
+    r->diverged = true;
+    snprintf(a.text, sizeof a.text,
+             "diverged: the run ends worse than it began: the loss is %.4g over the last updates and was %.4g at the "
+             "first; lower train.lr, or see its alerts and diagnoses",
+             ended, began);
+    return mixt__events_tell(run, &a, 1, mixt__run_seconds(run));
+}
+
+mixt_status mixt__health_check_end(mixt_run *run, const mixt__course *course)
+{
+    const mixt_run_result *r = &run->result;
+    double ended;
+    if (!r->steps || r->interrupted || r->stopped)
         return MIXT_OK;
-    return mixt__fail(
-        MIXT_ERROR_DATA,
-        "none of the updates was applied (%lld skipped: gradients not finite): nothing was learned; train "
-        "longer, so that a dynamic loss scale can fall, lower train.loss_scale or train.scale_init, or "
-        "use another precision",
-        (long long)r->steps);
+    if (r->skipped >= r->steps)
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "none of the updates was applied (%lld skipped: gradients not finite): nothing was learned; train "
+            "longer, so that a dynamic loss scale can fall, lower train.loss_scale or train.scale_init, or "
+            "use another precision",
+            (long long)r->steps);
+    if (!mixt__course_worse(course, mixt__config_bool(run->config, MIXT_KEY_DATA_IN_ORDER), &ended))
+        return MIXT_OK;
+    return tell_diverged(run, course->first, ended);
 }

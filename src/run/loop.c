@@ -28,6 +28,7 @@ typedef struct loop {
     mixt__saves saves;
     mixt__window window;
     mixt__usual usual;                        // of the loss
+    mixt__course course;
     bool spike;                               // the newest update's loss stands out
     int64_t issued;                           // updates given to the device
     bool pending;                             // a signal came before the last update's validation was through
@@ -134,6 +135,7 @@ static void set_aside(loop *l, double start)
 static void collect(loop *l, const mixt_step *step, double seconds)
 {
     mixt__window *w = &l->window;
+    mixt__course_take(&l->course, step->loss);
     w->loss += step->loss;
     w->accuracy += step->accuracy;
     w->seconds += seconds;
@@ -211,6 +213,7 @@ static mixt__loop_state state_of(const loop *l)
     const mixt_step *last = &l->run->last;
     mixt__loop_state s = {
         .window = l->window, .usual = l->usual, .steps = r->steps, .samples = r->samples, .skipped = r->skipped};
+    s.course = l->course;
     s.validations = r->validations;
     s.since_best = l->since_best;
     s.best_step = r->best_step;
@@ -242,6 +245,7 @@ static void go_on(loop *l, const mixt__loop_state *s)
     mixt_run_result *r = l->result;
     l->window = s->window;
     l->usual = s->usual;
+    l->course = s->course;
     l->since_best = s->since_best;
     l->stuck = s->stuck;
     l->run->started -= s->seconds;
@@ -569,7 +573,7 @@ mixt_status mixt__loop_run(mixt_run *run)
     if (status == MIXT_OK && run->resume.run[0]) // until here, weights that the directory held before were not its last
         mixt__history_add(run, json_pack("{s:s, s:I}", "event", "finished", "step", (json_int_t)run->result.steps));
     if (status == MIXT_OK)
-        status = mixt__health_check_end(&run->result);
+        status = mixt__health_check_end(run, &l.course);
     if (run->signals)
         mixt__signals_release();
     return status;

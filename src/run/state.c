@@ -58,6 +58,7 @@ json_t *mixt__loop_state_pack(const mixt__loop_state *state)
     json_object_set_new(o, "usual",
                         json_pack("{s:o, s:o, s:I}", "mean", mixt__json_double(state->usual.mean), "variance",
                                   mixt__json_double(state->usual.variance), "seen", (json_int_t)state->usual.seen));
+    json_object_set_new(o, "course", mixt__course_pack(&state->course));
     json_object_set_new(o, "window.overflow_layer", json_string(state->window.overflow_layer));
     return o;
 }
@@ -103,6 +104,7 @@ mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *stat
         }
     }
     MIXT_TRY(unpack_usual(json_object_get(object, "usual"), &state->usual));
+    mixt__course_unpack(&state->course, json_object_get(object, "course"));
     const char *layer = json_string_value(json_object_get(object, "window.overflow_layer"));
     snprintf(state->window.overflow_layer, sizeof state->window.overflow_layer, "%s", layer ? layer : "");
     return MIXT_OK;

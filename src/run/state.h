@@ -5,6 +5,7 @@
 #ifndef MIXT_RUN_STATE_H
 #define MIXT_RUN_STATE_H
 
+#include "run/course.h"
 #include "run/report/thinning.h"
 
 #include <jansson.h>
@@ -19,6 +20,7 @@ typedef struct mixt__window {
 typedef struct mixt__loop_state {
     mixt__window window;
     mixt__usual usual; // of the loss
+    mixt__course course;
     int64_t steps, samples, skipped, validations;
     int64_t since_best; // validations without improvement
     int64_t best_step;  // of the checkpoint with the best validation loss; -1: none

@@ -82,7 +82,7 @@ mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row)
                                     row->from, "to", row->to, "action", row->action, "evidence", row->evidence));
 }
 
-static mixt_status tell(mixt_run *run, const mixt_alert *alerts, int count, double time)
+mixt_status mixt__events_tell(mixt_run *run, const mixt_alert *alerts, int count, double time)
 {
     for (int i = 0; i < count; i++) {
         MIXT_TRY(mixt__rows_add(&run->dir.events, row_of(&alerts[i], time)));
@@ -166,7 +166,7 @@ static mixt_status hear_step(mixt__events *e, mixt_run *run, double time)
     if (!run->group || !e->weighed || run->asked & MIXT_ASKED_MEMORY)
         e->weighed = 1 + mixt__memory_withheld();
     int count = mixt_monitor_step(e->monitor, &signals, alerts);
-    return tell(run, alerts, count, time);
+    return mixt__events_tell(run, alerts, count, time);
 }
 
 /** What rank 0's monitor says is said on all ranks: values of a step that a test has changed may be others elsewhere.
@@ -180,7 +180,7 @@ static mixt_status hear_layers(mixt__events *e, mixt_run *run, const mixt_event 
     said.count = (int32_t)mixt_monitor_layers(e->monitor, event->layers, said.alerts);
     if (run->group)
         MIXT_TRY(mixt__group_broadcast(run->group, &said, sizeof said, 1));
-    return tell(run, said.alerts, said.count, event->time);
+    return mixt__events_tell(run, said.alerts, said.count, event->time);
 }
 
 mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)

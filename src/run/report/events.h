@@ -28,6 +28,8 @@ typedef struct mixt__event_row {
 } mixt__event_row;
 /** Writes one, of the newest update whose result is there. */
 mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row);
+/** Writes alerts and tells observers. @param time seconds since the run began */
+mixt_status mixt__events_tell(mixt_run *run, const mixt_alert *alerts, int count, double time);
 /** Whether this rank's memory is to be looked at by all: somebody has taken some of it. */
 bool mixt__events_weigh(const mixt_run *run);
 /** The figures of the newest update. */
