@@ -26,7 +26,8 @@ set(MIXT_ONE_SOURCE
     "backend/cpu/recurrent/lstm_kernel.c avx2 avx512"
     "backend/cpu/recurrent/rnn_kernel.c avx2 avx512"
     "backend/cpu/statistics/loops.c scalar avx2 avx512"
-    "backend/cpu/update/loops.c scalar avx2 avx512")
+    "backend/cpu/update/loops.c scalar avx2 avx512"
+    "num/stochastic_loops.c scalar avx2 avx512")
 
 # mixt_add_objects(NAME FLAGS OBJECTS SOURCE...): an object library NAME of what is compiled for the baseline and one, NAME_SET,
 # for each set that has sources; all link FLAGS. OBJECTS, in the caller's scope, becomes what they make.

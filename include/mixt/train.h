@@ -99,7 +99,10 @@ typedef struct mixt_trainer_options {
     /** Largest norm of the unscaled gradient; default: the policy's, else 0: off. The factor is clip / (norm + 1e-6), 1
      * at most, as PyTorch's. */
     float clip;
-    float clip_value;     /**< largest magnitude of a gradient element; default: the policy's, else 0: off */
+    float clip_value; /**< largest magnitude of a gradient element; default: the policy's, else 0: off */
+    /** Format that the optimizer keeps moments in: "fp32" (default), or "bf16", which takes half the memory; the second
+     *  moment is then rounded stochastically. */
+    const char *moments;
     const char *schedule; /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
     float min_lr;         /**< end of cosine, linear and onecycle, floor of step; default 0 */
     float gamma;          /**< factor of step's drops; default 0.1 */

@@ -15,6 +15,7 @@
 /** One parameter's place in the flat arenas. Offsets are in elements and multiples of 16. */
 typedef struct mixt__segment {
     int64_t offset, count; // in the arenas of weights, gradients and moments
+    int64_t first;         // number of its first element in the arenas of all ranks
     mixt_dtype low;        // format of its working copy; NONE: it has none
     int64_t low_offset;    // in the arena of that format
     float weight_decay, lr_scale;

@@ -98,11 +98,13 @@ static void add_odd(mixt__step_cost *sum, const mixt_machine *machine, const mix
  *  which are written too, with the working copies. */
 static double update_bytes(const mixt__trainer *t)
 {
-    double bytes = 0, moments = mixt__optimizer_moments(&mixt__trainer_settings_of(t)->optimizer);
+    const mixt__trainer_settings *settings = mixt__trainer_settings_of(t);
+    double bytes = 0,
+           moments = mixt__optimizer_moments(&settings->optimizer) * (double)mixt_dtype_size(settings->moments);
     for (int64_t i = 0; i < mixt__trainer_params(t)->segment_count; i++) {
         const mixt__segment *s = &mixt__trainer_params(t)->segments[i];
         double copy = s->low != MIXT_DTYPE_NONE ? (double)mixt_dtype_size(s->low) : 0;
-        bytes += (double)s->count * (4 + 4 * (3 + 2 * moments) + copy);
+        bytes += (double)s->count * (4 + 4 * 3 + 2 * moments + copy);
     }
     return bytes;
 }

@@ -41,7 +41,7 @@ static mixt_status open(mixt__generator *g)
     g->row = out->dims[2];
     g->vocab = g->model.classes > 0 ? g->model.classes : g->row;
     g->endless = !mixt__forward_has_places(g->one);
-    MIXT_TRY(mixt__params_new(g->one->executable->graph, g->device, false, 0, &g->params));
+    MIXT_TRY(mixt__params_new(g->one->executable->graph, g->device, false, 0, MIXT_DTYPE_FP32, &g->params));
     MIXT_TRY(mixt__params_allocate(g->params));
     MIXT_TRY(mixt__forward_bind(g->one, g->params));
     MIXT_TRY(take_caches(g));

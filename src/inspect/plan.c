@@ -17,7 +17,7 @@ void mixt_memory_roles(const mixt_memory *m, mixt_memory_role roles[MIXT_MEMORY_
         {"parameters", "FP32 master weights", m->masters},
         {"copies", "low-precision working copies of weights", m->copies},
         {"gradients", "FP32 gradients", m->gradients},
-        {"moments", "optimizer moments, FP32", m->moments},
+        {"moments", "optimizer moments", m->moments},
         {"state", "running statistics, frozen parameters, a teacher's", m->state},
         {"activations", "values of the step, memory reused", m->activations},
         {"workspace", "scratch of the kernels", m->workspace},

@@ -73,12 +73,14 @@ static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profil
 {
     const mixt__update *u = mixt__trainer_update(t);
     mixt__device *b = mixt__trainer_device(t);
-    double elements = (double)u->total, moments = mixt__optimizer_moments(&u->optimizer);
+    double elements = (double)u->total, moved = 4 * 3;
+    for (int i = 0; i < mixt__optimizer_moments(&u->optimizer); i++)
+        moved += 2 * (double)mixt_dtype_size(u->moments[i].format);
     const pass passes[PASSES] = {
         {"gradient_stats", b->backend->gradient_stats, 4 * elements},
         {"step_control", b->backend->step_control, 0},
-        // reads the gradients, reads and writes masters and moments, writes the working copies
-        {"optimizer_step", b->backend->optimizer_step, 4 * elements * (3 + 2 * moments) + copy_bytes(u)},
+        // reads the gradients, reads and writes weights and moments, writes the working copies
+        {"optimizer_step", b->backend->optimizer_step, moved * elements + copy_bytes(u)},
     };
     for (int64_t r = 0; r < runs; r++) {
         MIXT_TRY(mixt__device_mark(b, 0));

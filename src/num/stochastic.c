@@ -5,6 +5,7 @@
  */
 #include "num/stochastic.h"
 
+#include "base/isa.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -81,4 +82,13 @@ void mixt__stochastic_store(void *dst, mixt_dtype dtype, const double *src, int6
         }
         narrow((char *)dst + (size_t)done * size, rounded, batch); // exact, but for values out of range
     }
+}
+
+void mixt__stochastic_bf16(uint16_t *dst, const float *src, int64_t count, uint64_t key, int64_t first)
+{
+    mixt__isa level = mixt__isa_level();
+    mixt__stochastic_bf16_fn *loop = level >= MIXT_ISA_AVX512 ? mixt__stochastic_bf16_avx512
+                                     : level >= MIXT_ISA_AVX2 ? mixt__stochastic_bf16_avx2
+                                                              : mixt__stochastic_bf16_scalar;
+    loop(dst, src, count, key, first);
 }

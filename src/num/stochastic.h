@@ -13,4 +13,10 @@ bool mixt__stochastic_possible(mixt_dtype dtype);
  */
 void mixt__stochastic_store(void *dst, mixt_dtype dtype, const double *src, int64_t count, uint64_t key, int64_t first);
 
+/** The same from FP32 to BF16, to the same bits, for inner loops. */
+typedef void mixt__stochastic_bf16_fn(uint16_t *dst, const float *src, int64_t count, uint64_t key, int64_t first);
+extern mixt__stochastic_bf16_fn *const mixt__stochastic_bf16_scalar, *const mixt__stochastic_bf16_avx2,
+                                                                         *const mixt__stochastic_bf16_avx512;
+void mixt__stochastic_bf16(uint16_t *dst, const float *src, int64_t count, uint64_t key, int64_t first);
+
 #endif

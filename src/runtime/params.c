@@ -73,6 +73,7 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
         p->offset[i] = p->total;
         p->segments[p->segment_count++] =
             (mixt__segment){.offset = p->total, .count = param->count, .lr_scale = 1.0f, .param = (int32_t)i};
+        p->segments[p->segment_count - 1].first = p->total;
         p->total += padded(param->count);
     }
     lay_out_copies(p, graph);
@@ -88,7 +89,7 @@ static int64_t own_count(const mixt__graph *graph)
 }
 
 mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
-                             mixt__params **params)
+                             mixt_dtype moment_format, mixt__params **params)
 {
     mixt__params *p = mixt__alloc(sizeof *p);
     *params = p;
@@ -99,6 +100,7 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
     p->count = own_count(graph);
     p->given_count = graph->param_count - p->count;
     p->moments = training ? moments : -1; // -1: no gradients either
+    p->moment_format = moment_format;
     p->table = mixt__alloc(n * sizeof *p->table);
     p->segments = mixt__alloc(n * sizeof *p->segments);
     p->segment_of = mixt__alloc(n * sizeof *p->segment_of);

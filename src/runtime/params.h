@@ -57,9 +57,10 @@ typedef struct mixt__params {
     mixt__param_copy *copies;   // by parameter
     int64_t total, state_total; // elements
     int64_t statistics;         // elements: the first of state
-    int moments;                // per parameter; -1: there is no training
-    bool shared;                // the weights are another's: see mixt__params_share
-    bool taken;                 // weights have memory
+    mixt_dtype moment_format;
+    int moments; // per parameter; -1: there is no training
+    bool shared; // the weights are another's: see mixt__params_share
+    bool taken;  // weights have memory
     mixt__param_role roles[MIXT_PARAM_ROLES];
     float *whole;             // borrowed: all weights, where someone has collected them; else NULL
     mixt__params_shard shard; // see mixt__params_share_out
@@ -67,9 +68,10 @@ typedef struct mixt__params {
 
 /** Lays out the arenas for a compiled graph; takes no device memory yet.
  *  @param training whether there are gradients
- *  @param moments optimizer moments per parameter: 0, 1 or 2 */
+ *  @param moments optimizer moments per parameter: 0, 1 or 2
+ *  @param moment_format FP32 or BF16 */
 mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
-                             mixt__params **params);
+                             mixt_dtype moment_format, mixt__params **params);
 /** Lays out working copies anew: after parameters were shared out, or no longer are. */
 void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);
 /** Elements that a parameter takes among others of a format, of which each begins at a multiple of 64 bytes. */
@@ -112,8 +114,8 @@ float *mixt__params_gradients(const mixt__params *params);
 float *mixt__params_own_gradients(const mixt__params *params);
 /** Running statistics, then frozen parameters. */
 float *mixt__params_state(const mixt__params *params);
-/** What an update reads and writes, of all parameters. */
-void mixt__params_fill_update(const mixt__params *params, mixt__update *update);
+/** What an update reads and writes, of all parameters. @param seed of stochastic rounding */
+void mixt__params_fill_update(const mixt__params *params, uint64_t seed, mixt__update *update);
 /** Where a parameter lies in a role; -1: it is not there. */
 int64_t mixt__params_offset(const mixt__params *params, int role, int64_t param);
 /** The whole of a role that lies here, as FP32, on the host. @param values (here) */

@@ -1,18 +1,19 @@
 /* The table of roles: sizes, bytes, memory. */
 #include "runtime/params.h"
 
+#include "base/rng.h"
 #include "base/status.h"
 #include "num/num.h"
 
 #include <string.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, RNG_STREAM_ROUND = 6 };
 
 /* ---- one role ---- */
 
-mixt__update_role mixt__role_for_update(const mixt__param_role *role)
+mixt__update_role mixt__role_for_update(const mixt__param_role *role, uint64_t key)
 {
-    return (mixt__update_role){.data = role->data, .format = role->format, .stochastic = role->stochastic};
+    return (mixt__update_role){role->data, role->format, role->stochastic, key};
 }
 
 float *mixt__role_fp32(const mixt__param_role *role)
@@ -159,6 +160,9 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
     role->borrowed = before.borrowed;
     if (!role->format)
         role->format = id < MIXT_PARAM_COPY ? MIXT_DTYPE_FP32 : (mixt_dtype)(id - MIXT_PARAM_COPY);
+    if (moment)
+        role->format = p->moment_format;
+    role->stochastic = id == MIXT_PARAM_MOMENT2 && role->format != MIXT_DTYPE_FP32; // whose steps are below half a unit
     if (id == MIXT_PARAM_WEIGHT || moment)
         role->offset = p->offset;
     if (id == MIXT_PARAM_STATE || id == MIXT_PARAM_KEPT)
@@ -267,12 +271,17 @@ float *mixt__params_state(const mixt__params *p)
     return mixt__role_fp32(&p->roles[MIXT_PARAM_STATE]);
 }
 
-void mixt__params_fill_update(const mixt__params *p, mixt__update *update)
+static mixt__update_role for_update(const mixt__params *p, int id, uint64_t seed)
 {
-    update->weight = mixt__role_for_update(&p->roles[MIXT_PARAM_WEIGHT]);
-    update->gradient = mixt__role_for_update(&p->roles[MIXT_PARAM_GRADIENT]);
-    update->moments[0] = mixt__role_for_update(&p->roles[MIXT_PARAM_MOMENT1]);
-    update->moments[1] = mixt__role_for_update(&p->roles[MIXT_PARAM_MOMENT2]);
+    return mixt__role_for_update(&p->roles[id], mixt__rng_key(seed, RNG_STREAM_ROUND, (uint64_t)id));
+}
+
+void mixt__params_fill_update(const mixt__params *p, uint64_t seed, mixt__update *update)
+{
+    update->weight = for_update(p, MIXT_PARAM_WEIGHT, seed);
+    update->gradient = for_update(p, MIXT_PARAM_GRADIENT, seed);
+    update->moments[0] = for_update(p, MIXT_PARAM_MOMENT1, seed);
+    update->moments[1] = for_update(p, MIXT_PARAM_MOMENT2, seed);
     update->statistics = mixt__params_state(p);
     update->kept = mixt__role_fp32(&p->roles[MIXT_PARAM_KEPT]);
     update->statistics_count = p->statistics;

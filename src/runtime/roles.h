@@ -82,7 +82,7 @@ typedef struct mixt__param_role {
 } mixt__param_role;
 
 /** What an update needs to know of a role. */
-mixt__update_role mixt__role_for_update(const mixt__param_role *role);
+mixt__update_role mixt__role_for_update(const mixt__param_role *role, uint64_t key);
 /** A role whose format is FP32, by that type. */
 float *mixt__role_fp32(const mixt__param_role *role);
 /** Address of an element. */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "mixt/num.h"
 #include "train/arenas.h"
 #include "train/faults.h"
 #include "train/dist/feedback.h"
@@ -328,13 +329,34 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, con
     const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);
-    bool same = t->rank == shape.rank && t->dtype == role->format;
+    bool moments = role->counts == MIXT_COUNTS_MOMENTS && mixt_dtype_is_float(t->dtype); // which are converted
+    bool same = t->rank == shape.rank && (t->dtype == role->format || moments);
     for (int i = 0; same && i < t->rank; i++)
         same = t->dims[i] == shape.dims[i];
     return same ? MIXT_OK
                 : mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is %s %s, the model has %s %s", name,
                              mixt_dtype_name(t->dtype), mixt__dims_print(t->rank, t->dims).text,
                              mixt_dtype_name(role->format), mixt__shape_text(&shape, wanted, sizeof wanted));
+}
+
+/** Numbers of a tensor in the format of a role. @param values in FP32, in place of the tensor's; NULL: the tensor's
+ *  @param converted owned; NULL: they are in that format already, and *data is theirs */
+static mixt_status convert(const mixt__file_tensor *tensor, const float *values, const mixt__param_role *role,
+                           const void **data, void **converted)
+{
+    mixt_dtype from = values ? MIXT_DTYPE_FP32 : tensor->dtype;
+    int64_t count = (int64_t)(tensor->bytes / mixt_dtype_size(tensor->dtype));
+    *data = values ? (const void *)values : tensor->data;
+    *converted = NULL;
+    if (from == role->format)
+        return MIXT_OK;
+    void *to = *converted = mixt__alloc_uninit(mixt__role_size(role, count) + 1);
+    if (!to)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to convert '%s' to %s", tensor->name,
+                          mixt_dtype_name(role->format));
+    mixt_status status = mixt_convert(to, role->format, *data, from, count, NULL);
+    *data = to;
+    return status;
 }
 
 /** Of what ranks share out, this one's part. */
@@ -345,12 +367,15 @@ static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, i
     float *values;
     mixt_status status;
     MIXT_TRY(mixt__feedback_values(t, c, which, offset, tensor, &values));
-    const void *data = values ? values : tensor->data;
-    int64_t count = (int64_t)(tensor->bytes / mixt_dtype_size(role->format));
-    if (role->owner == MIXT_OWNER_SHARD)
+    const void *data;
+    void *converted;
+    int64_t count = (int64_t)(tensor->bytes / mixt_dtype_size(tensor->dtype));
+    status = convert(tensor, values, role, &data, &converted);
+    if (status == MIXT_OK && role->owner == MIXT_OWNER_SHARD)
         status = mixt__params_set_slices(t->params, role, offset, count, data);
-    else
-        status = mixt__device_upload(t->device, mixt__role_at(role, offset), data, tensor->bytes);
+    else if (status == MIXT_OK)
+        status = mixt__device_upload(t->device, mixt__role_at(role, offset), data, mixt__role_size(role, count));
+    mixt__free(converted);
     mixt__free(values);
     return status;
 }

@@ -115,6 +115,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add_optimizer(o, &s->optimizer);
     add_schedule(o, &s->schedule);
     add_scaling(o, &s->scaling);
+    add(o, "moments", json_string(mixt_dtype_name(s->moments)));
     add_float(o, "weight_decay", s->weight_decay);
     add_float(o, "clip", s->clip_norm);
     add_float(o, "clip_value", s->clip_value);
@@ -137,9 +138,10 @@ static void add_missing(json_t *before, const json_t *now)
         const char *name;
         json_t *value;
     } defaults[] = {
-        {"freeze", json_string("")},          {"lr_groups", json_string("")},      {"decay_groups", json_string("")},
-        {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},          {"ranks", json_integer(1)},
-        {"MIXT_FUSION", json_string("1")},    {"MIXT_CANDIDATE", json_string("")}, {"buckets", json_string("")},
+        {"freeze", json_string("")},          {"lr_groups", json_string("")},    {"decay_groups", json_string("")},
+        {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},        {"ranks", json_integer(1)},
+        {"moments", json_string("fp32")},     {"MIXT_FUSION", json_string("1")}, {"MIXT_CANDIDATE", json_string("")},
+        {"buckets", json_string("")},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         bool same = json_equal(json_object_get(now, defaults[i].name), defaults[i].value);

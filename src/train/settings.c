@@ -43,6 +43,14 @@ static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimize
                       name);
 }
 
+static mixt_status parse_moments(const char *word, mixt_dtype *format)
+{
+    *format = !word || !strcmp(word, "fp32") ? MIXT_DTYPE_FP32 : MIXT_DTYPE_BF16;
+    return *format == MIXT_DTYPE_FP32 || !strcmp(word, "bf16")
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "moments '%s': must be fp32 or bf16", word);
+}
+
 static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)
 {
     const char *name = o->schedule ? o->schedule : "constant";
@@ -237,6 +245,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     MIXT_TRY(check_counts(o));
     MIXT_TRY(check_split(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
+    MIXT_TRY(parse_moments(o->moments, &s->moments));
     MIXT_TRY(parse_schedule(o, &s->schedule));
     MIXT_TRY(parse_scaling(o, mixt__policy_needs_scaling(&policy->formats), &s->scaling));
     s->policy = policy->formats;

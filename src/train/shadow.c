@@ -109,7 +109,7 @@ static mixt_status make(mixt__shadow *s, const mixt__shadow_options *options)
     if (!mixt__trainer_has_weights(s->trainer))
         return mixt__fail(MIXT_ERROR_STATE, "a shadow needs a trainer that has its weights");
     MIXT_TRY(compile(s, options));
-    MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->device, true, 0, &s->params));
+    MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->device, true, 0, MIXT_DTYPE_FP32, &s->params));
     MIXT_TRY(mixt__params_match(s->trainer->params, s->executable->graph));
     return take_memory(s);
 }

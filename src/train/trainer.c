@@ -90,11 +90,16 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
+    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.compression.kind != MIXT_COMPRESS_NONE)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "moments in %s and compressed exchanges do not go together: ranks that "
+                          "compress tell each other of their moments in fp32",
+                          mixt_dtype_name(t->settings.moments));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
     MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->device, true, mixt__optimizer_moments(&t->settings.optimizer),
-                              &t->params));
+                              t->settings.moments, &t->params));
     MIXT_TRY(mixt__sharded_plan(t));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment *segment = &t->params->segments[s];
@@ -144,7 +149,7 @@ static void make_update(mixt__trainer *t)
     const mixt__params *p = t->params;
     const mixt__trainer_settings *s = &t->settings;
     t->update = (mixt__update){.segments = p->segments, .segment_count = p->segment_count, .total = p->total};
-    mixt__params_fill_update(p, &t->update);
+    mixt__params_fill_update(p, s->seed, &t->update);
     t->update.stats = t->stats;
     t->update.control = t->control;
     t->update.optimizer = s->optimizer;

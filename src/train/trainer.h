@@ -30,6 +30,7 @@ typedef struct mixt__trainer_settings {
     mixt__optimizer optimizer;
     mixt__schedule schedule;
     mixt__scaling scaling;
+    mixt_dtype moments; // format that they are kept in
     float weight_decay, clip_norm, clip_value;
     int64_t batch, eval_batch, accumulate; // of a pass, of a pass of evaluation; passes of an update
     int64_t split;                         // passes of a part that share a batch of the data

@@ -22,6 +22,7 @@ static const mixt_dtype lows[SEGMENTS] = {MIXT_DTYPE_NONE, MIXT_DTYPE_BF16, MIXT
                                           MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16};
 
 static mixt__device *gpu;
+static mixt_dtype moments; // format that the tests run with now
 
 /* ---- the same small training state in host memory and on the GPU ---- */
 
@@ -55,7 +56,9 @@ static void place(mixt__update *u, void *const *arenas)
 {
     mixt__update_role *const roles[] = {&u->weight, &u->gradient, &u->moments[0], &u->moments[1]};
     for (int i = 0; i < 4; i++)
-        *roles[i] = (mixt__update_role){.data = arenas[MASTER + i], .format = MIXT_DTYPE_FP32};
+        *roles[i] = (mixt__update_role){.data = arenas[MASTER + i], .format = i < MOMENT1 ? MIXT_DTYPE_FP32 : moments};
+    u->moments[1].stochastic = moments != MIXT_DTYPE_FP32;
+    u->moments[1].key = 77;
     u->statistics = arenas[STATISTICS];
     u->kept = arenas[KEPT];
     u->statistics_count = MOVING;
@@ -71,6 +74,7 @@ static void start(fixture *f, mixt__optimizer optimizer)
     for (int i = 0; i < SEGMENTS; i++) {
         f->segments[i] =
             (mixt__segment){.offset = u->total, .count = counts[i], .low = lows[i], .low_offset = u->total, .param = i};
+        f->segments[i].first = u->total;
         f->segments[i].weight_decay = i % 2 ? 0.1f : 0.0f;
         f->segments[i].lr_scale = i == 4 ? 0.5f : 1.0f;
         f->order[i] = SEGMENTS - 1 - i;
@@ -87,7 +91,8 @@ static void start(fixture *f, mixt__optimizer optimizer)
     u->gradient_factor = 1;
     f->device = *u;
     for (int i = 0; i < ARENAS; i++) {
-        f->bytes[i] = (size_t)u->total * (i < BF16_COPY ? 4 : 2);
+        bool moment = i == MOMENT1 || i == MOMENT2;
+        f->bytes[i] = (size_t)u->total * (moment ? mixt_dtype_size(moments) : i < BF16_COPY ? 4 : 2);
         f->arenas[i] = mixt__alloc(f->bytes[i]);
         f->mirrors[i] = mixt__device_alloc(gpu, f->bytes[i]);
     }
@@ -225,9 +230,9 @@ static const mixt__optimizer optimizers[] = {
     {.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .others = 3}, // one of four ranks
 };
 
-static void test_optimizers(void **state)
+static void check_optimizers(mixt_dtype format)
 {
-    (void)state;
+    moments = format;
     for (size_t k = 0; k < sizeof optimizers / sizeof optimizers[0]; k++) {
         // LAMB's ratio is a quotient of FP64 sums rounded once: one FP32 unit either way, in an update below
         // lr·ratio·8.
@@ -245,6 +250,20 @@ static void test_optimizers(void **state)
         }
         finish(&f);
     }
+}
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    check_optimizers(MIXT_DTYPE_FP32);
+}
+
+/** The second moment is rounded by the same random numbers. */
+static void test_narrow_moments(void **state)
+{
+    (void)state;
+    check_optimizers(MIXT_DTYPE_BF16);
+    moments = MIXT_DTYPE_FP32;
 }
 
 static void test_skip_changes_nothing(void **state)
@@ -462,8 +481,10 @@ int main(void)
         print_message("skipped: %s\n", mixt_error_text());
         return 0;
     }
+    moments = MIXT_DTYPE_FP32;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_narrow_moments),
         cmocka_unit_test(test_skip_changes_nothing),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_joined_statistics),

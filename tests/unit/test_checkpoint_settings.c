@@ -111,6 +111,7 @@ static void options_are_compared(void **state)
         ROW(weight_decay, 0.5f, "weight_decay: 0.0 -> 0.5"),
         ROW(clip, 1, "clip: 0.0 -> 1.0"),
         ROW(clip_value, 1, "clip_value: 0.0 -> 1.0"),
+        ROW(moments, "bf16", "moments: fp32 -> bf16"),
         ROW(schedule, "step", "schedule: constant -> step"),
         ROW(min_lr, 0.25f, "min_lr: 0.0 -> 0.25"),
         ROW(gamma, 0.5f, "gamma: 0.100000001 -> 0.5"),

@@ -50,7 +50,7 @@ static void open_whole(fixture *f, int64_t source)
     spec.more_count = 2;
     mixt__forward_shape shape = {.spec = &spec};
     check(mixt__forward_new(&f->o.write, &f->o.policy, f->o.device, &shape, &f->whole));
-    check(mixt__params_new(f->whole->executable->graph, f->o.device, false, 0, &f->params));
+    check(mixt__params_new(f->whole->executable->graph, f->o.device, false, 0, MIXT_DTYPE_FP32, &f->params));
     check(mixt__params_allocate(f->params));
     check(mixt__params_initialise(f->params, 7));
     check(mixt__forward_bind(f->whole, f->params));

@@ -292,6 +292,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     o.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
     o.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
     o.eps = real(e, MIXT_KEY_TRAIN_EPS);
+    o.moments = text(e, MIXT_KEY_TRAIN_MOMENTS);
     o.weight_decay = real(e, MIXT_KEY_TRAIN_WEIGHT_DECAY);
     o.schedule = text(e, MIXT_KEY_TRAIN_SCHEDULE);
     o.min_lr = real(e, MIXT_KEY_TRAIN_MIN_LR);

@@ -104,6 +104,7 @@ mixt__segment mixt__owners_segment(const mixt__params *p, int64_t s, int64_t beg
     int64_t from = cut.offset > begin ? cut.offset : begin, to = cut.offset + cut.count;
     to = to < end ? to : end;
     cut.low_offset += from - cut.offset;
+    cut.first += from - cut.offset;
     cut.offset = from;
     cut.count = to > from ? to - from : 0;
     return cut;

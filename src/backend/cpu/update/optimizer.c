@@ -7,13 +7,19 @@
  *   AdamW     the same without d in g, and w -= lr·d·w from the old w
  *   LAMB      u = Adam's quotient + d·w; w -= lr·r·u with r = |w|/|u| over the segment, 1 when either norm is 0
  * LAMB needs two passes: moments and norms, then weights. A skipped step returns before anything is touched.
+ *
+ * Moments in BF16 are widened, updated in FP32 and rounded again, block by block. The weights' step is made from the
+ * moments before they are rounded (LAMB's second pass: after). The second moment is rounded stochastically: with beta2
+ * of 0.999 its decay is less than half a unit in BF16's last place, which rounding to the nearest would always lose.
  */
 #include "backend/cpu/update/training.h"
 
 #include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
+#include "base/rng.h"
 #include "base/status.h"
 #include "num/num.h"
+#include "num/stochastic.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,6 +70,40 @@ static float *fp32_at(const mixt__update_role *role, int64_t at)
     return role->data ? (float *)role->data + at : NULL;
 }
 
+/* ---- moments in a narrower format: a block at a time, in the first-level cache ---- */
+
+static bool is_narrow(const mixt__update_role *role)
+{
+    return role->data && role->format != MIXT_DTYPE_FP32;
+}
+
+static char *narrow_at(const mixt__update_role *role, int64_t at)
+{
+    return (char *)role->data + at * (int64_t)mixt_dtype_size(role->format);
+}
+
+/** A block of a role as FP32: where it stands, or widened. @param room for a block */
+static float *open_block(const mixt__update_role *role, int64_t at, int64_t count, float *room)
+{
+    if (!is_narrow(role))
+        return fp32_at(role, at);
+    mixt__widen(role->format)(room, narrow_at(role, at), count);
+    return room;
+}
+
+/** What was computed, back to where it stands. @param first number of the block's first element among all ranks' */
+static void close_block(const mixt__update *update, const mixt__update_role *role, int64_t at, int64_t first,
+                        int64_t count, const float *room)
+{
+    if (!is_narrow(role))
+        return;
+    if (role->stochastic)
+        mixt__stochastic_bf16((uint16_t *)(void *)narrow_at(role, at), room, count,
+                              mixt__rng_key(role->key, (uint64_t)update->control->step, 0), first);
+    else
+        mixt__narrow(role->format)(narrow_at(role, at), room, count);
+}
+
 /* LAMB's workspace: two sums a chunk, then one ratio a segment. */
 static double *chunk_sums(const mixt__update *update, int64_t chunk)
 {
@@ -79,10 +119,14 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
-    int64_t at = segment->offset + chunk->begin;
-    mixt__update_loops_get()->lamb_moments(&rule, fp32_at(&update->weight, at), fp32_at(&update->gradient, at),
-                                           fp32_at(&update->moments[0], at), fp32_at(&update->moments[1], at),
-                                           chunk->count, chunk_sums(update, chunk->index));
+    int64_t at = segment->offset + chunk->begin, first = segment->first + chunk->begin;
+    float room[2][MIXT_CPU_CHUNK], *m[2];
+    for (int i = 0; i < 2; i++)
+        m[i] = open_block(&update->moments[i], at, chunk->count, room[i]);
+    mixt__update_loops_get()->lamb_moments(&rule, fp32_at(&update->weight, at), fp32_at(&update->gradient, at), m[0],
+                                           m[1], chunk->count, chunk_sums(update, chunk->index));
+    for (int i = 0; i < 2; i++)
+        close_block(update, &update->moments[i], at, first, chunk->count, m[i]);
 }
 
 float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
@@ -114,12 +158,17 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
     mixt__update_fn *loop = loop_of(&update->optimizer);
     mixt__narrow_fn *narrow = segment->low != MIXT_DTYPE_NONE ? mixt__narrow(segment->low) : NULL;
     int64_t low_size = (int64_t)mixt_dtype_size(segment->low);
+    bool writes = update->optimizer.kind != MIXT_OPTIMIZER_LAMB; // which has made its moments before
+    float room[2][NARROW_BLOCK];
     for (int64_t done = 0; done < chunk->count; done += NARROW_BLOCK) {
         int64_t n = chunk->count - done < NARROW_BLOCK ? chunk->count - done : NARROW_BLOCK;
         int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
-        float *w = fp32_at(&update->weight, at);
-        loop(&rule, w, fp32_at(&update->gradient, at), fp32_at(&update->moments[0], at),
-             fp32_at(&update->moments[1], at), n);
+        float *w = fp32_at(&update->weight, at), *m[2];
+        for (int i = 0; i < 2; i++)
+            m[i] = open_block(&update->moments[i], at, n, room[i]);
+        loop(&rule, w, fp32_at(&update->gradient, at), m[0], m[1], n);
+        for (int i = 0; i < 2 && writes; i++)
+            close_block(update, &update->moments[i], at, segment->first + in_segment, n, m[i]);
         if (narrow)
             narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size, w, n);
     }
@@ -128,10 +177,14 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
 static mixt_status check(const mixt__update *update)
 {
     int moments = mixt__optimizer_moments(&update->optimizer);
-    for (int i = 0; i < moments; i++)
-        if (!update->moments[i].data)
+    for (int i = 0; i < moments; i++) {
+        const mixt__update_role *role = &update->moments[i];
+        if (!role->data)
             return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them",
                               moments);
+        if (role->format != MIXT_DTYPE_FP32 && role->format != MIXT_DTYPE_BF16)
+            return mixt__fail(MIXT_ERROR_DTYPE, "no moments in %s are possible", mixt_dtype_name(role->format));
+    }
     for (int64_t i = 0; i < update->segment_count; i++) {
         mixt_dtype low = update->segments[i].low;
         if (low != MIXT_DTYPE_NONE && (!mixt__narrow(low) || !update->low[low]))

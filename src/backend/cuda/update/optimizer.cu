@@ -2,16 +2,17 @@
  *
  * Formulas as in backend/cpu/update/optimizer.c, in the same order for each element and compiled without contraction to
  * fused multiply-add: the same control block gives the same bits. A block takes an eighth of a chunk, each thread twice
- * 4 elements; AdamW with a 16-bit working copy reads 16 bytes a parameter and writes 14. LAMB has a first pass, a block
- * a chunk, that makes moments and norms; its last block turns those into one ratio a segment. Chunks start at multiples
- * of 16 elements and the arenas are padded to them, so whole vectors may always be read; only elements of a segment are
- * written.
+ * 4 elements; AdamW with a 16-bit working copy reads 16 bytes a parameter and writes 14, with moments in BF16 12
+ * and 10. LAMB has a first pass, a block a chunk, that makes moments and norms; its last block turns those into one
+ * ratio a segment. Chunks start at multiples of 16 elements and the arenas are padded to them, so whole vectors may
+ * always be read; only elements of a segment are written.
  */
 #include "backend/cuda/kernels.h"
 
 #include "backend/cuda/core/dependent.cuh"
 #include "backend/cuda/core/device.cuh"
 #include "backend/cuda/core/last_block.cuh"
+#include "backend/cuda/core/random.cuh"
 #include "backend/cuda/update/table.h"
 
 extern "C" {
@@ -137,16 +138,81 @@ template <typename T> static __device__ __forceinline__ void store_low(void *low
             p[i] = narrow.v[i];
 }
 
+/* ---- moments in their format ---- */
+
+static __device__ __forceinline__ void load_moment(four &x, const float *p)
+{
+    x.raw = *reinterpret_cast<const float4 *>(p);
+}
+
+static __device__ __forceinline__ void load_moment(four &x, const bf16 *p)
+{
+    union {
+        uint2 raw;
+        bf16 v[4];
+    } narrow;
+    narrow.raw = *reinterpret_cast<const uint2 *>(p);
+    for (int i = 0; i < 4; i++)
+        x.v[i] = to_float(narrow.v[i]);
+}
+
+static __device__ __forceinline__ void store_moment(float *p, const four &x, int valid)
+{
+    store_four(p, x, valid);
+}
+
+static __device__ __forceinline__ void store_moment(bf16 *p, const four &x, int valid)
+{
+    store_low<bf16>(p, 0, x, valid);
+}
+
+/** As mixt__stochastic_bf16 rounds. */
+static __device__ __forceinline__ uint16_t round_stochastic(float x, uint32_t word)
+{
+    uint32_t bits = __float_as_uint(x), infinity = 0x7f800000u;
+    uint32_t special = bits >> 16 | ((bits & ~0x80000000u) > infinity ? 0x40u : 0u);
+    return (uint16_t)((bits & infinity) == infinity ? special : (bits + (0xffffu - (word >> 16))) >> 16);
+}
+
+/** @param element the first of the four among those of all ranks, a multiple of 4 */
+static __device__ __forceinline__ void store_moment_stochastic(float *p, const four &x, int valid, uint64_t, int64_t)
+{
+    store_four(p, x, valid);
+}
+
+static __device__ __forceinline__ void store_moment_stochastic(bf16 *p, const four &x, int valid, uint64_t key,
+                                                               int64_t element)
+{
+    uint4 random = random_block(key, (uint64_t)element / 4);
+    const uint32_t words[4] = {random.x, random.y, random.z, random.w};
+    union {
+        uint2 raw;
+        uint16_t v[4];
+    } narrow;
+    for (int i = 0; i < 4; i++)
+        narrow.v[i] = round_stochastic(x.v[i], words[i]);
+    if (valid >= 4) {
+        *reinterpret_cast<uint2 *>(p) = narrow.raw;
+        return;
+    }
+    for (int i = 0; i < 4; i++)
+        if (i < valid)
+            reinterpret_cast<uint16_t *>(p)[i] = narrow.v[i];
+}
+
 /** The arenas of an update. */
 typedef struct arenas {
-    float *master, *moment1, *moment2;
+    float *master;
+    void *moment1, *moment2;
+    uint64_t key; // of the second moment's rounding
     const float *grad;
     void *bf16_copy, *fp16_copy;
     const mixt__control *control;
     const float *ratios; // LAMB's, one a segment
 } arenas;
 
-template <int KIND>
+/** @tparam M format of the moments */
+template <int KIND, typename M>
 static __global__ void __launch_bounds__(APPLY_THREADS)
     optimizer_apply(const mixt__cuda_chunk *chunks, const arenas a, const settings s)
 {
@@ -166,9 +232,9 @@ static __global__ void __launch_bounds__(APPLY_THREADS)
         if (uses_grad)
             g[i].raw = *reinterpret_cast<const float4 *>(a.grad + at);
         if (uses_m)
-            m[i].raw = *reinterpret_cast<const float4 *>(a.moment1 + at);
+            load_moment(m[i], (const M *)a.moment1 + at);
         if (uses_v)
-            v[i].raw = *reinterpret_cast<const float4 *>(a.moment2 + at);
+            load_moment(v[i], (const M *)a.moment2 + at);
     }
     dependency_wait(); // only the control block is not there yet: see dependent.cuh
     if (a.control->found_inf)
@@ -176,6 +242,7 @@ static __global__ void __launch_bounds__(APPLY_THREADS)
     rule r = rule_of(s, a.control, chunk);
     if (KIND == RULE_LAMB)
         r.lr *= a.ratios[chunk.segment];
+    const uint64_t key = random_key(a.key, (uint64_t)a.control->step, 0);
 #pragma unroll
     for (int i = 0; i < APPLY_VECTORS; i++) {
         int in_chunk = begin + 4 * i * APPLY_THREADS, valid = chunk.count - in_chunk;
@@ -184,9 +251,10 @@ static __global__ void __launch_bounds__(APPLY_THREADS)
             update_one<KIND>(r, uses_grad ? g[i].v[j] : 0.0f, w[i].v[j], m[i].v[j], v[i].v[j]);
         store_four(a.master + chunk.at + in_chunk, w[i], valid);
         if (uses_m && KIND != RULE_LAMB)
-            store_four(a.moment1 + chunk.at + in_chunk, m[i], valid);
+            store_moment((M *)a.moment1 + chunk.at + in_chunk, m[i], valid);
         if (uses_v && KIND != RULE_LAMB)
-            store_four(a.moment2 + chunk.at + in_chunk, v[i], valid);
+            store_moment_stochastic((M *)a.moment2 + chunk.at + in_chunk, v[i], valid, key,
+                                    16 * (int64_t)chunk.first + in_chunk);
         if (chunk.low == MIXT_DTYPE_BF16)
             store_low<bf16>(a.bf16_copy, chunk.low_at + in_chunk, w[i], valid);
         else if (chunk.low == MIXT_DTYPE_FP16)
@@ -210,6 +278,7 @@ static __device__ void lamb_ratio(const mixt__cuda_table &table, const double2 *
         ratios[segment] = weights > 0 && updates > 0 ? (float)sqrt(weights / updates) : 1.0f;
 }
 
+template <typename M>
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     lamb_moments(const mixt__cuda_table table, const arenas a, const settings s, double2 *sums, float *ratios)
 {
@@ -217,22 +286,24 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
     const mixt__cuda_chunk chunk = table.chunks[blockIdx.x];
     rule r = rule_of(s, a.control, chunk);
     double weights = 0, updates = 0;
+    const uint64_t key = random_key(a.key, (uint64_t)a.control->step, 0);
     if (a.control->found_inf)
         return;
     for (int at = 4 * (int)threadIdx.x; at < chunk.count; at += 4 * CHUNK_THREADS) {
         four w, g, m, v;
         w.raw = *reinterpret_cast<const float4 *>(a.master + chunk.at + at);
         g.raw = *reinterpret_cast<const float4 *>(a.grad + chunk.at + at);
-        m.raw = *reinterpret_cast<const float4 *>(a.moment1 + chunk.at + at);
-        v.raw = *reinterpret_cast<const float4 *>(a.moment2 + chunk.at + at);
+        load_moment(m, (const M *)a.moment1 + chunk.at + at);
+        load_moment(v, (const M *)a.moment2 + chunk.at + at);
         for (int j = 0; j < 4; j++) {
             moments(r, gradient(r, g.v[j]), m.v[j], v.v[j]);
             double u = lamb_update(r, w.v[j], m.v[j], v.v[j]);
             weights += at + j < chunk.count ? (double)w.v[j] * (double)w.v[j] : 0;
             updates += at + j < chunk.count ? u * u : 0;
         }
-        store_four(a.moment1 + chunk.at + at, m, chunk.count - at);
-        store_four(a.moment2 + chunk.at + at, v, chunk.count - at);
+        store_moment((M *)a.moment1 + chunk.at + at, m, chunk.count - at);
+        store_moment_stochastic((M *)a.moment2 + chunk.at + at, v, chunk.count - at, key,
+                                16 * (int64_t)chunk.first + at);
     }
     weights = warp_sum_f64(weights);
     updates = warp_sum_f64(updates);
@@ -280,10 +351,16 @@ static mixt_status settle(const mixt__update *update)
 static mixt_status check(const mixt__update *update)
 {
     int moments = mixt__optimizer_moments(&update->optimizer);
-    for (int i = 0; i < moments; i++)
-        if (!update->moments[i].data)
+    for (int i = 0; i < moments; i++) {
+        const mixt__update_role *role = &update->moments[i];
+        if (!role->data)
             return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them",
                               moments);
+        if (role->format != update->moments[0].format || role->stochastic != (i && role->format != MIXT_DTYPE_FP32) ||
+            (role->format != MIXT_DTYPE_FP32 && role->format != MIXT_DTYPE_BF16))
+            return mixt__fail(MIXT_ERROR_DTYPE, "no such moments in %s are possible on the GPU",
+                              mixt_dtype_name(role->format));
+    }
     for (int64_t i = 0; i < update->segment_count; i++) {
         mixt_dtype low = update->segments[i].low;
         if (low != MIXT_DTYPE_NONE && ((low != MIXT_DTYPE_BF16 && low != MIXT_DTYPE_FP16) || !update->low[low]))
@@ -293,23 +370,29 @@ static mixt_status check(const mixt__update *update)
     return MIXT_OK;
 }
 
-static cudaError_t apply(rule_kind kind, const mixt__cuda_table &table, const arenas &a, const settings &s)
+template <typename M>
+static cudaError_t apply_as(rule_kind kind, const mixt__cuda_table &table, const arenas &a, const settings &s)
 {
     unsigned grid = (unsigned)(table.chunk_count * APPLY_PARTS);
     switch (kind) {
     case RULE_SGD:
-        return launch_dependent(optimizer_apply<RULE_SGD>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_SGD, float>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_MOMENTUM:
-        return launch_dependent(optimizer_apply<RULE_MOMENTUM>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_MOMENTUM, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_NESTEROV:
-        return launch_dependent(optimizer_apply<RULE_NESTEROV>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_NESTEROV, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAM:
-        return launch_dependent(optimizer_apply<RULE_ADAM>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_ADAM, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAMW:
-        return launch_dependent(optimizer_apply<RULE_ADAMW>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_ADAMW, M>, grid, APPLY_THREADS, table.chunks, a, s);
     default:
-        return launch_dependent(optimizer_apply<RULE_LAMB>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_LAMB, M>, grid, APPLY_THREADS, table.chunks, a, s);
     }
+}
+
+static bool narrow_moments(const mixt__update *update)
+{
+    return update->moments[0].format == MIXT_DTYPE_BF16;
 }
 
 static rule_kind kind_of(const mixt__optimizer *o)
@@ -349,8 +432,9 @@ static float *ratios_of(const mixt__update *update, const mixt__cuda_table &tabl
 static arenas arenas_of(const mixt__update *update, const mixt__cuda_table &table)
 {
     return {(float *)update->weight.data,
-            (float *)update->moments[0].data,
-            (float *)update->moments[1].data,
+            update->moments[0].data,
+            update->moments[1].data,
+            update->moments[1].key,
             (const float *)update->gradient.data,
             update->low[MIXT_DTYPE_BF16],
             update->low[MIXT_DTYPE_FP16],
@@ -361,7 +445,8 @@ static arenas arenas_of(const mixt__update *update, const mixt__cuda_table &tabl
 /** LAMB's first pass. @param ratios NULL: the segments are parts, whose ratios follow from others' sums too */
 static mixt_status make_moments(const mixt__update *update, const mixt__cuda_table &table, float *ratios)
 {
-    lamb_moments<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(
+    auto *kernel = narrow_moments(update) ? lamb_moments<bf16> : lamb_moments<float>;
+    kernel<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(
         table, arenas_of(update, table), settings_of(update), (double2 *)update->workspace, ratios);
     return mixt__cuda_launched("LAMB's moments");
 }
@@ -369,6 +454,7 @@ static mixt_status make_moments(const mixt__update *update, const mixt__cuda_tab
 static mixt_status make_weights(const mixt__update *update, const mixt__cuda_table &table)
 {
     rule_kind kind = kind_of(&update->optimizer);
+    auto *apply = narrow_moments(update) ? apply_as<bf16> : apply_as<float>;
     MIXT_TRY(mixt__cuda_check(apply(kind, table, arenas_of(update, table), settings_of(update)), "optimizer"));
     return settle(update);
 }

@@ -33,8 +33,9 @@ static uint32_t bits_of(float x)
 /** Field by field: the padding of a segment says nothing. */
 static bool same_segment(const mixt__segment *a, const mixt__segment *b)
 {
-    return a->offset == b->offset && a->count == b->count && a->low == b->low && a->low_offset == b->low_offset &&
-           bits_of(a->weight_decay) == bits_of(b->weight_decay) && bits_of(a->lr_scale) == bits_of(b->lr_scale);
+    return a->offset == b->offset && a->count == b->count && a->first == b->first && a->low == b->low &&
+           a->low_offset == b->low_offset && bits_of(a->weight_decay) == bits_of(b->weight_decay) &&
+           bits_of(a->lr_scale) == bits_of(b->lr_scale);
 }
 
 static bool same(const entry *e, const mixt__update *update)
@@ -92,7 +93,8 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
                                                  .segment = (int32_t)i,
                                                  .low = (int32_t)s->low,
                                                  .weight_decay = s->weight_decay,
-                                                 .lr_scale = s->lr_scale};
+                                                 .lr_scale = s->lr_scale,
+                                                 .first = (int32_t)((s->first + begin) / 16)};
         }
     }
     first[update->segment_count] = index;

@@ -18,7 +18,7 @@ typedef struct mixt__cuda_chunk {
     int32_t count, segment;
     int32_t low; // mixt_dtype of the working copy; NONE: none
     float weight_decay, lr_scale;
-    int32_t unused;
+    int32_t first; // number of its first element among those of all ranks, in sixteens
 } mixt__cuda_chunk;
 
 typedef struct mixt__cuda_table {
