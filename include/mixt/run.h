@@ -6,10 +6,10 @@
  *   mixt_run_close(run);
  *
  * Training tells its observers what happens; nothing else in it knows who listens. For each update they hear STEP, then
- * LAYERS where it was looked into, VALIDATION where one was due, then ROW where metrics are due; CHECKPOINT when a save
- * has ended, NOTE at any time, END last. All observers hear an event in the order in which they were added before the
- * next event comes; the run's own metrics file is the first of them. Observers run in the thread that trains, which
- * waits for them.
+ * LAYERS where it was looked into, VALIDATION where one was due, then ROW where metrics are due; an ALERT follows the
+ * STEP or LAYERS that it is about; CHECKPOINT when a save has ended, NOTE at any time, END last. All observers hear an
+ * event in the order in which they were added before the next event comes; the run's own metrics file is the first of
+ * them. Observers run in the thread that trains, which waits for them.
  */
 #ifndef MIXT_RUN_H
 #define MIXT_RUN_H

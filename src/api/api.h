@@ -62,8 +62,10 @@ mixt_status mixt__context_note(mixt_context *context, mixt_status status);
 /** mixt__need, noted in the context. */
 #define mixt__need_in(context, argument) mixt__context_note((context), mixt__need(argument))
 
-/** The trainer behind a handle made elsewhere (the zoo's models), owned by the context. */
-mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options);
+/** The trainer behind a handle made elsewhere (the zoo's models), owned by the context.
+ *  @param trainer NULL on failure */
+mixt_status mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options,
+                               mixt_trainer **trainer);
 /** Frees a trainer before its context is closed: for those who make many, one after the other. NULL is allowed. */
 void mixt__trainer_close(mixt_trainer *trainer);
 

@@ -38,14 +38,14 @@ static mixt_status choose_policy(const mixt_context *context, const char *precis
     return mixt__policy_choose(automatic ? mixt_dtype_name(format) : precision, given, policy);
 }
 
-mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options)
+mixt_status mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options,
+                               mixt_trainer **trainer)
 {
+    *trainer = NULL;
     mixt_trainer *t = mixt__arena_alloc(&context->arena, sizeof *t);
     if (!t || !mixt__grow((void **)&context->trainers, &context->trainer_capacity, context->trainer_count,
-                          sizeof *context->trainers)) {
-        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer"));
-        return NULL;
-    }
+                          sizeof *context->trainers))
+        return mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer"));
     t->context = context;
     mixt__trainer_settings settings;
     mixt_status status = take_options(t, options);
@@ -58,11 +58,12 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer");
     if (mixt__context_note(context, status) != MIXT_OK) {
         mixt_policy_free(t->policy);
-        return NULL;
+        return status;
     }
     context->trainers[context->trainer_count++] = t;
     mixt__handle_add(&t->handle, t, "trainer", context);
-    return t;
+    *trainer = t;
+    return MIXT_OK;
 }
 
 void mixt__trainer_close(mixt_trainer *t)
@@ -83,9 +84,11 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
     mixt_trainer_options own = MIXT_OPTIONS(mixt_trainer_options);
+    mixt_trainer *trainer; // NULL on failure
     if (mixt__context_note(model->context, mixt__options(mixt_trainer_options, &own, options)) != MIXT_OK)
         return NULL;
-    return mixt__trainer_open(model->context, &model->model, &own);
+    (void)mixt__trainer_open(model->context, &model->model, &own, &trainer);
+    return trainer;
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)

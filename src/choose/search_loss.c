@@ -35,9 +35,7 @@ mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int
         o.schedule = "constant";
         o.warmup = 0;
     }
-    *trainer = mixt__trainer_open(s->e.context, mixt__trainer_model(plan->inner), &o);
-    if (!*trainer)
-        return MIXT_ERROR_CONFIG;
+    MIXT_TRY(mixt__trainer_open(s->e.context, mixt__trainer_model(plan->inner), &o, trainer));
     mixt_status status = mixt_trainer_compile(*trainer, s->e.facts);
     if (status == MIXT_OK) {
         mixt__experiment e = s->e;

@@ -78,9 +78,7 @@ mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, in
     options.batch *= larger;
     options.split = contender->split;
     options.recompute_budget = contender->activations;
-    *trainer = mixt__trainer_open(e->context, mixt__trainer_model(e->trainer->inner), &options);
-    if (!*trainer)
-        return MIXT_ERROR_MEMORY;
+    MIXT_TRY(mixt__trainer_open(e->context, mixt__trainer_model(e->trainer->inner), &options, trainer));
     mixt_status status = mixt_trainer_compile(*trainer, e->train);
     if (status != MIXT_OK) {
         mixt__trainer_close(*trainer);

@@ -68,9 +68,7 @@ static mixt_status open_bench(bench *b)
     mixt_trainer_options trainer = mixt__bench_options(b->model);
     trainer.precision = b->options->precision;
     trainer.batch = b->batch;
-    b->trainer = mixt__trainer_open(b->context, &model, &trainer);
-    if (!b->trainer)
-        return MIXT_ERROR_CONFIG;
+    MIXT_TRY(mixt__trainer_open(b->context, &model, &trainer, &b->trainer));
     MIXT_TRY(mixt_trainer_compile(b->trainer, data));
     MIXT_TRY(keep_memory(b));
     b->result->recomputed = mixt__trainer_compiled(b->trainer->inner)->recompute.nodes;

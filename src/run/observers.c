@@ -22,7 +22,7 @@ double mixt__run_seconds(const mixt_run *run)
     return run->started > 0 ? mixt__time_now() - run->started : 0;
 }
 
-mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
+static mixt_status tell(mixt_run *run, mixt_event event)
 {
     mixt_status first = MIXT_OK;
     event.step = &run->last;
@@ -34,6 +34,29 @@ mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
         first = first == MIXT_OK ? status : first;
     }
     return first;
+}
+
+mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
+{
+    bool inside = run->telling; // an observer tells something while it hears
+    run->telling = true;
+    mixt_status first = tell(run, event);
+    for (int i = 0; !inside && i < run->alert_count; i++) {
+        const mixt_alert *alert = &run->alerts[i];
+        mixt_status status = tell(run, (mixt_event){.kind = MIXT_EVENT_ALERT, .alert = alert, .text = alert->text});
+        first = first == MIXT_OK ? status : first;
+    }
+    if (!inside) {
+        run->alert_count = 0;
+        run->telling = false;
+    }
+    return first;
+}
+
+void mixt__run_raise(mixt_run *run, const mixt_alert *alert)
+{
+    if (run->alert_count < MIXT_ALERTS_MAX)
+        run->alerts[run->alert_count++] = *alert;
 }
 
 void mixt__run_note(mixt_run *run, bool warning, const char *format, ...)

@@ -65,6 +65,9 @@ struct mixt_run {
         void *user;
     } observers[MIXT_OBSERVERS_MAX];
     int observer_count;
+    mixt_alert alerts[MIXT_ALERTS_MAX]; // of the event that is being told: observers hear them behind it
+    int alert_count;
+    bool telling;
     mixt__tensorboard tensorboard;
     mixt__events events;
     mixt__steer steer;
@@ -96,10 +99,13 @@ struct mixt_run {
 /** The weights that the configuration begins with, once: a run that has some keeps them. */
 mixt_status mixt__run_begin(mixt_run *run);
 
-/** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields. */
+/** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields.
+ *  Alerts that were raised meanwhile follow: nobody hears of one before the event that it is about. */
 mixt_status mixt__run_tell(mixt_run *run, mixt_event event);
 /** Seconds since the run began, going on over a resume; 0 before. */
 double mixt__run_seconds(const mixt_run *run);
+/** Raises an alert about the event that is being told. */
+void mixt__run_raise(mixt_run *run, const mixt_alert *alert);
 /** Tells a NOTE; `warning`: it must be seen. */
 void mixt__run_note(mixt_run *run, bool warning, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -85,7 +85,7 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
     mixt_trainer_options options =
         MIXT_OPTIONS(mixt_trainer_options, .precision = precision, .optimizer = "sgd", .seed = 1);
     options.batch = j->spec.input.dims[0];
-    j->trainer = mixt__trainer_open(j->context, &j->model, &options);
+    (void)mixt__trainer_open(j->context, &j->model, &options, &j->trainer);
     if (!j->trainer)
         return MIXT_ERROR_CONFIG;
     MIXT_TRY(mixt__trainer_compile(j->trainer->inner, &j->spec));

@@ -47,7 +47,7 @@ static mixt_status open(run *r)
     trainer.seed = r->seed;
     if (r->lr > 0)
         trainer.lr = r->lr;
-    r->trainer = mixt__trainer_open(r->context, &model, &trainer);
+    (void)mixt__trainer_open(r->context, &model, &trainer, &r->trainer);
     if (!r->trainer)
         return MIXT_ERROR_CONFIG;
     MIXT_TRY(mixt_trainer_compile(r->trainer, r->data));

@@ -217,7 +217,8 @@ static mixt_trainer *start_taught(mixt_context *context, const mixt__teacher *te
 {
     const mixt__model model = {.fn = logits_of, .loss = MIXT_LOSS_CROSS_ENTROPY, .teacher = teacher};
     mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = ROWS, .precision = "fp32", .lr = 0.01f);
-    mixt_trainer *t = mixt__trainer_open(context, &model, &o);
+    mixt_trainer *t;
+    assert_int_equal(mixt__trainer_open(context, &model, &o, &t), MIXT_OK);
     t->inner->teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
     if (mixt_trainer_compile(t, data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());

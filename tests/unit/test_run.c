@@ -39,6 +39,8 @@ static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
 {
     static const char letters[] = "SuvrcnE";
     heard *h = user;
+    if (event->kind > MIXT_EVENT_END)
+        return MIXT_OK;
     size_t length = strlen(h->order);
     if (length + 1 < sizeof h->order && event->kind != MIXT_EVENT_NOTE && event->kind != MIXT_EVENT_CHECKPOINT)
         h->order[length] = letters[event->kind];
@@ -323,6 +325,40 @@ static void test_rate_counts_listeners(void **state)
     mixt_run_close(run);
 }
 
+/** Alerts that were heard, and how many of those came before the update that they are about. */
+typedef struct alerts {
+    int64_t step; // the newest STEP
+    int heard, early;
+} alerts;
+
+static mixt_status hear_alerts(void *user, mixt_run *run, const mixt_event *event)
+{
+    alerts *a = user;
+    (void)run;
+    if (event->kind == MIXT_EVENT_STEP)
+        a->step = event->step->step;
+    if (event->kind == MIXT_EVENT_ALERT) {
+        a->heard++;
+        a->early += event->alert->step > a->step;
+    }
+    return MIXT_OK;
+}
+
+/** An update is heard of before what is wrong with it. */
+static void test_alerts_follow(void **state)
+{
+    const char *const settings[] = {"faults=nan_data@5", "auto.steer=true", NULL};
+    heard h = {0};
+    alerts a = {0};
+    (void)state;
+    mixt_run *run = open_run("alerts", &h, settings);
+    assert_int_equal(mixt_run_observe(run, hear_alerts, &a), MIXT_OK);
+    (void)mixt_run_train(run, NULL);
+    assert_true(a.heard > 0);
+    assert_int_equal(a.early, 0);
+    mixt_run_close(run);
+}
+
 static void test_too_many_observers(void **state)
 {
     heard h = {0};
@@ -347,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_policy_refused),
         cmocka_unit_test(test_failing_observer),
         cmocka_unit_test(test_rate_counts_listeners),
+        cmocka_unit_test(test_alerts_follow),
         cmocka_unit_test(test_too_many_observers),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);

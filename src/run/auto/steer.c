@@ -183,8 +183,9 @@ mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *eve
     (void)user;
     if (!s->controller)
         return MIXT_OK;
-    if (event->kind == MIXT_EVENT_ALERT && s->alert_count < MIXT_ALERTS_MAX)
-        s->alerts[s->alert_count++] = *event->alert;
+    bool watched = event->kind == MIXT_EVENT_STEP || event->kind == MIXT_EVENT_LAYERS;
+    for (int i = 0; watched && i < run->alert_count && s->alert_count < MIXT_ALERTS_MAX; i++)
+        s->alerts[s->alert_count++] = run->alerts[i]; // of the monitor, which hears events before
     if (event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
     judge(run);

@@ -386,9 +386,9 @@ static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
     mixt_policy_free(policy);
     MIXT_TRY(status);
     mixt_trainer_options options = trainer_options(e, now);
-    e->trainer = mixt__trainer_open(e->context, model, &options);
+    status = mixt__trainer_open(e->context, model, &options, &e->trainer);
     mixt_policy_free(now);
-    return e->trainer ? MIXT_OK : MIXT_ERROR_CONFIG;
+    return status;
 }
 
 /** A fault that never comes would make a test pass that tests nothing. */

@@ -86,8 +86,7 @@ mixt_status mixt__events_tell(mixt_run *run, const mixt_alert *alerts, int count
 {
     for (int i = 0; i < count; i++) {
         MIXT_TRY(mixt__rows_add(&run->dir.events, row_of(&alerts[i], time)));
-        MIXT_TRY(
-            mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_ALERT, .alert = &alerts[i], .text = alerts[i].text}));
+        mixt__run_raise(run, &alerts[i]);
     }
     return MIXT_OK;
 }
