@@ -10,7 +10,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "train/resident.h"
+#include "train/engine.h"
 
 #include <math.h>
 
@@ -39,26 +39,42 @@ static mixt_status steps(stopwatch *c, int64_t count, double *seconds)
 {
     mixt__trainer *t = c->trainer->inner;
     double started = mixt__time_now();
-    for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(mixt__resident_step(&c->batches, 0, NULL));
+    mixt__engine engine = {.trainer = t, .resident = &c->batches};
+    MIXT_TRY(mixt__engine_make(&engine, count));
     MIXT_TRY(mixt__device_synchronize(mixt__trainer_device(t)));
     *seconds = (mixt__time_now() - started) / (double)count;
+    return MIXT_OK;
+}
+
+/** Updates until the loss scale has settled. */
+typedef struct settling {
+    mixt__search *s;
+    mixt__engine engine;
+    int good; // in a row
+    double seconds;
+} settling;
+
+static mixt_status settle(void *user, const mixt__made *made)
+{
+    settling *now = user;
+    now->seconds = made->seconds;
+    now->good = made->step.skipped ? 0 : now->good + 1;
+    now->engine.stop = now->good == WARM || mixt__search_halted(now->s);
     return MIXT_OK;
 }
 
 /** Compiles for one side and makes steps until none is skipped. @param seconds of the last of them */
 static mixt_status change_side(stopwatch *c, int side, double *seconds)
 {
-    mixt_step step;
     MIXT_TRY(mixt_trainer_set_policy(c->trainer, c->sides[side]));
     mixt__resident_close(&c->batches);
     MIXT_TRY(mixt__resident_open(&c->batches, c->trainer->inner, c->s->e.train, 1));
-    for (int i = 0, good = 0; good < WARM && i < SETTLE_MAX && !mixt__search_halted(c->s); i++) {
-        double started = mixt__time_now();
-        MIXT_TRY(mixt__resident_step(&c->batches, 0, &step));
-        *seconds = mixt__time_now() - started;
-        good = step.skipped ? 0 : good + 1;
-    }
+    settling now = {.s = c->s, .engine = {.trainer = c->trainer->inner, .resident = &c->batches, .at_once = true}};
+    now.engine.made = settle;
+    now.engine.user = &now;
+    now.engine.stop = mixt__search_halted(c->s);
+    MIXT_TRY(mixt__engine_make(&now.engine, SETTLE_MAX));
+    *seconds = now.seconds > 0 ? now.seconds : *seconds;
     return MIXT_OK;
 }
 

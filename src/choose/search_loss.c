@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "run/open/init.h"
+#include "train/engine.h"
 
 #include <math.h>
 
@@ -65,18 +66,27 @@ static mixt__trainer_blocks blocks_of(const mixt__search *s, mixt__search_part p
     return (mixt__trainer_blocks){.first = part * size, .size = size, .stride = apart * size, .count = count};
 }
 
-/** One update, made again while a loss scaler skips it. *diverged: it cannot be made. */
-static mixt_status update(mixt__search *s, mixt_trainer *t, int *again, bool *diverged)
+/** A trial under way. */
+typedef struct trial {
+    mixt__search *s;
+    mixt__engine engine;
+    bool diverged, halted;
+} trial;
+
+static mixt_status before(void *user, int64_t update)
 {
-    mixt_step step;
-    do {
-        MIXT_TRY(mixt_trainer_step(t, s->e.train, &step));
-        *diverged = !isfinite(step.loss) || (step.skipped && !mixt__trainer_settings_of(t->inner)->scaling.enabled);
-        if (!step.skipped || *diverged)
-            return MIXT_OK;
-        mixt__trainer_seek_again(t->inner);
-        *diverged = ++*again > AGAIN_MAX;
-    } while (!*diverged);
+    trial *t = user;
+    (void)update;
+    t->halted = t->engine.stop = mixt__search_halted(t->s);
+    return MIXT_OK;
+}
+
+/** One that is skipped now was made again as often as it may be, or nobody watches the scale. */
+static mixt_status take(void *user, const mixt__made *made)
+{
+    trial *t = user;
+    t->diverged = t->engine.stop = !isfinite(made->step.loss) || made->step.skipped;
+    mixt__search_tell(t->s, MIXT_SEARCH_STEP, NULL, "");
     return MIXT_OK;
 }
 
@@ -85,19 +95,18 @@ static mixt_status update(mixt__search *s, mixt_trainer *t, int *again, bool *di
 static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part part, double *loss, double *seconds)
 {
     mixt_evaluation found;
-    bool diverged = false;
-    int again = 0;
+    trial made = {.s = s, .engine = {.trainer = t->inner, .data = s->e.train, .again_most = AGAIN_MAX}};
+    made.engine.before = before;
+    made.engine.made = take;
+    made.engine.user = &made;
     double started = mixt__time_now();
     *loss = NAN;
-    for (int64_t i = 0; i < s->steps[part] && !diverged; i++) {
-        if (mixt__search_halted(s))
-            return MIXT_OK;
-        MIXT_TRY(update(s, t, &again, &diverged));
-        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
-    }
+    MIXT_TRY(mixt__engine_make(&made.engine, s->steps[part]));
+    if (made.halted)
+        return MIXT_OK;
     *seconds = (mixt__time_now() - started) / (double)s->steps[part];
     *loss = INFINITY;
-    if (diverged)
+    if (made.diverged)
         return MIXT_OK;
     mixt__trainer_stop_batches(t->inner);
     mixt__trainer_blocks blocks = blocks_of(s, part);

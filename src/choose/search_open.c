@@ -8,12 +8,13 @@
 #include "base/threads.h"
 #include "mixt/machine.h"
 #include "run/open/init.h"
+#include "train/engine.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS_MIN = 8, STEPS_MAX = 200, STEPS_ASKED_MAX = 1000000000, TRIALS_MIN = 2, PLANNED_TRIES = 24 };
+enum { STEPS_MIN = 8, STEPS_MAX = 200, STEPS_ASKED_MAX = 1000000000, TRIALS_MIN = 2, TIMED = 5, PLANNED_TRIES = 24 };
 
 static const double lose_most = 1;
 static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "held_out_steps"}; // what is settled of them
@@ -153,23 +154,40 @@ void mixt__search_close(mixt__search *s)
 
 /* ---- the length of a trial ---- */
 
+/** Updates that are timed. */
+typedef struct timing {
+    mixt__search *s;
+    mixt__engine engine;
+    double fastest;
+} timing;
+
+static mixt_status take_time(void *user, const mixt__made *made)
+{
+    timing *now = user;
+    double start = mixt__time_now();
+    now->fastest = fmin(now->fastest, made->seconds);
+    mixt__search_tell(now->s, MIXT_SEARCH_STEP, NULL, "");
+    mixt__engine_set_aside(&now->engine, start);
+    now->engine.stop = mixt__search_halted(now->s);
+    return MIXT_OK;
+}
+
 /** Seconds of an FP32 step with its batch, the fastest of a few; INFINITY: halted before the first. */
 static mixt_status time_step(mixt__search *s, double *seconds)
 {
     mixt_policy *fp32;
     mixt_trainer *t = NULL;
     s->phase = "timing a step";
-    *seconds = INFINITY;
     MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
     mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
-    for (int i = 0; i < 5 && status == MIXT_OK && !mixt__search_halted(s); i++) {
-        double started = mixt__time_now();
-        status = mixt_trainer_step(t, s->e.train, NULL);
-        if (status == MIXT_OK)
-            status = mixt__device_synchronize(mixt__trainer_device(t->inner));
-        *seconds = fmin(*seconds, mixt__time_now() - started);
-        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    timing now = {.s = s, .engine = {.data = s->e.train, .at_once = true, .made = take_time}, .fastest = INFINITY};
+    now.engine.user = &now;
+    now.engine.stop = mixt__search_halted(s);
+    if (status == MIXT_OK) {
+        now.engine.trainer = t->inner;
+        status = mixt__engine_make(&now.engine, TIMED);
     }
+    *seconds = now.fastest;
     mixt__trainer_close(t);
     mixt_policy_free(fp32);
     return status;

@@ -3,7 +3,7 @@
 #include "choose/trial.h"
 
 #include "base/threads.h"
-#include "train/resident.h"
+#include "train/engine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,20 +93,24 @@ static void give_up(entry *e)
     e->trainer = NULL;
 }
 
+static mixt_status add_loss(void *user, const mixt__made *made)
+{
+    *(double *)user += made->step.loss;
+    return MIXT_OK;
+}
+
 /** Some updates, begun and ended with an idle device; the mean loss of those whose result is there. */
 static mixt_status make_updates(const mixt__trial *t, entry *e, int64_t count, double *loss)
 {
-    mixt__trainer *core = e->trainer->inner;
     bool host = device_of(t)->backend->host_memory;
-    mixt_step step = {0};
+    mixt_step last;
     double sum = 0;
-    for (int64_t i = 0; i < count; i++) {
-        MIXT_TRY(mixt__trainer_step(core, t->run->experiment.train, host ? &step : NULL));
-        sum += step.loss;
-    }
+    mixt__engine engine = {.trainer = e->trainer->inner, .data = t->run->experiment.train, .user = &sum};
+    engine.made = host ? add_loss : NULL; // a device is not to wait for anybody
+    MIXT_TRY(mixt__engine_make(&engine, count));
     MIXT_TRY(mixt__device_synchronize(device_of(t)));
-    MIXT_TRY(mixt__trainer_result(core, mixt__trainer_steps(core), &step));
-    *loss = host ? sum / (double)count : step.loss;
+    MIXT_TRY(mixt__trainer_result(engine.trainer, mixt__trainer_steps(engine.trainer), &last));
+    *loss = host ? sum / (double)count : last.loss;
     return MIXT_OK;
 }
 
@@ -243,21 +247,29 @@ static mixt_status make_rounds(mixt__trial *t)
 
 /* ---- batches that lie ready ---- */
 
+/** The first updates' seconds. */
+typedef struct times {
+    double seconds[RESIDENT_MAX + 1];
+    int count;
+} times;
+
+static mixt_status take_time(void *user, const mixt__made *made)
+{
+    times *all = user;
+    all->seconds[all->count++] = made->seconds;
+    return MIXT_OK;
+}
+
 mixt_status mixt__trial_resident(mixt__trainer *t, const mixt_data *data, int64_t steps, double *seconds)
 {
     mixt__resident batches;
-    double times[RESIDENT_MAX];
-    int count = 0;
+    times all = {.count = 0};
+    int64_t timed = steps < 1 ? 1 : steps < RESIDENT_MAX ? steps : RESIDENT_MAX;
     MIXT_TRY(mixt__resident_open(&batches, t, data, 1));
-    mixt_status status = MIXT_OK;
-    for (int64_t i = 0; status == MIXT_OK && (i <= steps || !count) && count < RESIDENT_MAX; i++) {
-        mixt_step step;
-        double start = mixt__time_now();
-        status = mixt__resident_step(&batches, 0, &step);
-        if (i > 0)
-            times[count++] = mixt__time_now() - start;
-    }
-    *seconds = status == MIXT_OK ? median(times, count) : (double)NAN;
+    mixt__engine engine = {.trainer = t, .resident = &batches, .at_once = true, .made = take_time, .user = &all};
+    mixt_status status = mixt__engine_make(&engine, timed + 1); // the first one warms up
+    if (status == MIXT_OK)
+        *seconds = median(all.seconds + 1, all.count - 1);
     mixt__resident_close(&batches);
     return status;
 }

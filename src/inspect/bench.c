@@ -6,6 +6,7 @@
 #include "base/words.h"
 #include "inspect/profile.h"
 #include "models/bench.h"
+#include "train/engine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,8 +88,8 @@ static int compare(const void *x, const void *y)
 /** Steps on the batches in turn; returns when they have run. Nothing waits in between. */
 static mixt_status take_steps(bench *b, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(mixt__resident_step(&b->batches, i, NULL));
+    mixt__engine engine = {.trainer = b->trainer->inner, .resident = &b->batches};
+    MIXT_TRY(mixt__engine_make(&engine, count));
     return mixt__device_synchronize(device_of(b));
 }
 
@@ -127,20 +128,31 @@ static mixt_status read_counters(bench *b, int64_t group)
     return MIXT_OK;
 }
 
+/** The first steps. */
+typedef struct warming {
+    mixt__engine engine;
+    double begun, fastest;
+    int count;
+} warming;
+
+static mixt_status warm(void *user, const mixt__made *made)
+{
+    warming *w = user;
+    w->fastest = fmin(w->fastest, made->seconds);
+    w->engine.stop = ++w->count >= WARM_UP && mixt__time_now() - w->begun >= warm_seconds;
+    return MIXT_OK;
+}
+
 /** The first steps, untimed. Unless someone asked for a number, it is settled by the fastest of them. */
 static mixt_status warm_up(bench *b)
 {
-    mixt_step step = {0};
-    double first = mixt__time_now(), now = first, fastest = INFINITY;
-    for (int i = 0; i < WARM_UP || now - first < warm_seconds; i++) {
-        double start = now;
-        MIXT_TRY(mixt__resident_step(&b->batches, i, &step));
-        now = mixt__time_now();
-        fastest = fmin(fastest, now - start);
-    }
+    warming w = {.begun = mixt__time_now(), .fastest = INFINITY};
+    w.engine = (mixt__engine){.trainer = b->trainer->inner, .resident = &b->batches, .at_once = true, .made = warm};
+    w.engine.user = &w;
+    MIXT_TRY(mixt__engine_make(&w.engine, INT64_MAX));
     if (b->options->steps)
         return MIXT_OK;
-    int64_t least = (int64_t)(timed_least / fastest), most = (int64_t)(timed_most / fastest);
+    int64_t least = (int64_t)(timed_least / w.fastest), most = (int64_t)(timed_most / w.fastest);
     b->steps = b->steps > least ? b->steps : least;
     b->steps = b->steps < most ? b->steps : most;
     b->steps = b->steps > STEPS_MIN ? b->steps : STEPS_MIN;
@@ -170,7 +182,8 @@ static mixt_status measure(bench *b)
     r->spread = (times[groups * 9 / 10] - times[groups / 10]) / r->seconds;
     r->steps = groups * group;
     MIXT_TRY(read_counters(b, group));
-    MIXT_TRY(mixt__resident_step(&b->batches, 0, &step));
+    mixt__engine engine = {.trainer = b->trainer->inner, .resident = &b->batches};
+    MIXT_TRY(mixt__engine_make_one(&engine, &step));
     r->loss = step.loss;
     r->gpu = device_of(b)->backend->describe && mixt__device_describe(device_of(b), &r->gpu_info) == MIXT_OK;
     if (r->gpu)

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "num/num.h"
+#include "train/engine.h"
 #include "train/faults.h"
 #include "train/watch.h"
 
@@ -150,7 +151,7 @@ static mixt_status make_step(mixt_debug *d, mixt__trainer *t, mixt_data *data, c
     MIXT_TRY(mixt__trainer_watch(t, &watch));
     mixt_status status = mixt__trainer_watch_next(t);
     if (status == MIXT_OK)
-        status = mixt__trainer_step(t, data, &d->info.step);
+        status = mixt__engine_make_one(&(mixt__engine){.trainer = t, .data = data}, &d->info.step);
     d->info.step.overflow_layer = NULL;
     if (status == MIXT_OK)
         status = read_real(d, t, s);

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "run/open/phases.h"
 #include "steer/decision.h"
+#include "train/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +52,21 @@ void mixt__advance_warn(mixt_run *run, int64_t before)
             run->resume.run, (long long)missed, missed == 1 ? "" : "s", (long long)before);
 }
 
-/** The phase of the next update. */
-static mixt_status enter_phase(mixt__experiment *e, int64_t update)
+/** The phase of the next update, and its batch. */
+static mixt_status before(void *user, int64_t update)
 {
-    if (!mixt__phases_due(e, update))
-        return MIXT_OK;
-    return mixt__phases_enter(e, mixt__policy_phase_at(e->phases.policy, update));
+    mixt_run *run = user;
+    MIXT_TRY(mixt__phases_reach(&run->experiment, update));
+    mixt__steer_skip(run);
+    return MIXT_OK;
+}
+
+mixt_status mixt__advance_to(mixt_run *run, int64_t step)
+{
+    mixt__trainer *t = run->experiment.trainer->inner;
+    mixt__engine engine = {.trainer = t, .data = run->experiment.train, .before = before, .user = run};
+    MIXT_TRY(mixt__engine_make(&engine, step - mixt__trainer_steps(t)));
+    return before(run, step + 1);
 }
 
 static mixt_status make_updates(mixt_run *run, int64_t step)
@@ -68,14 +78,7 @@ static mixt_status make_updates(mixt_run *run, int64_t step)
     if (step < at)
         return mixt__fail(MIXT_ERROR_STATE, "update %lld: the run has made %lld already", (long long)step,
                           (long long)at);
-    for (; at < step; at++) {
-        MIXT_TRY(enter_phase(e, at + 1));
-        mixt__steer_skip(run);
-        MIXT_TRY(mixt_trainer_step(e->trainer, e->train, NULL));
-    }
-    MIXT_TRY(enter_phase(e, step + 1));
-    mixt__steer_skip(run);
-    return MIXT_OK;
+    return mixt__advance_to(run, step);
 }
 
 mixt_status mixt_run_advance(mixt_run *run, int64_t step)

@@ -8,4 +8,7 @@
  *  `before`. */
 void mixt__advance_warn(mixt_run *run, int64_t before);
 
+/** Makes updates up to number `step`, and leaves the trainer ready for the one behind it. */
+mixt_status mixt__advance_to(mixt_run *run, int64_t step);
+
 #endif

@@ -1,5 +1,5 @@
 /* Updates until the configuration, an early stop, an observer or a signal ends them. */
-#include "run/loop.h"
+#include "run/loop_inside.h"
 
 #include "base/threads.h"
 #include "run/auto/chosen.h"
@@ -11,7 +11,6 @@
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "run/ranks.h"
-#include "run/saves.h"
 #include "run/report/shares.h"
 #include "run/signals.h"
 #include "run/report/summary.h"
@@ -21,42 +20,18 @@
 #include <math.h>
 #include <stdio.h>
 
-typedef struct loop {
-    mixt_run *run;
-    mixt__experiment *e;
-    mixt_run_result *result;
-    mixt__saves saves;
-    mixt__window window;
-    mixt__usual usual;                        // of the loss
-    mixt__course course;
-    bool spike;                               // the newest update's loss stands out
-    int64_t issued;                           // updates given to the device
-    bool pending;                             // a signal came before the last update's validation was through
-    mixt__loop_state before_row;              // as it was before a row that only the end of the run made
-    bool extra_row;                           // there is such a row
-    bool rows_wait;                           // the disk has no room for metrics.jsonl
-    bool improved;                            // the newest validation is better than any that was kept
-    double kept_loss;                         // of the best checkpoint; NaN: there is none
-    double taken_at;                          // when the last result was taken in
-    bool stopping;                            // a signal came before the last update was issued
-    double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
-    int64_t since_best;                       // validations without improvement
-    bool stop;                                // this update is the last: what it logged is complete
-    int64_t stuck;                            // skipped updates in a row that a smaller loss scale would not have saved
-} loop;
-
-static int64_t setting(const loop *l, mixt__config_key key)
+static int64_t setting(const mixt__loop *l, mixt__config_key key)
 {
     return mixt__config_int(l->run->config, key);
 }
 
-static bool signalled(const loop *l)
+static bool signalled(const mixt__loop *l)
 {
     return mixt__run_signal(l->run) != 0;
 }
 
 /** Joules so far, asked for ten times a second at most: an answer can take longer than a small step. */
-static double energy_now(loop *l)
+static double energy_now(mixt__loop *l)
 {
     mixt__device *device = l->e->context->device;
     double now = mixt__time_now();
@@ -70,7 +45,7 @@ static double energy_now(loop *l)
 /* ---- validation ---- */
 
 /** A function of the step alone, signals or not: a run that is stopped here and resumed must show the same rows. */
-static bool validation_scheduled(const loop *l, int64_t step)
+static bool validation_scheduled(const mixt__loop *l, int64_t step)
 {
     int64_t every = setting(l, MIXT_KEY_TRAIN_VALIDATE_EVERY);
     if (!l->e->val)
@@ -83,20 +58,14 @@ static bool validation_scheduled(const loop *l, int64_t step)
 }
 
 /** What was asked for waits until the newest update's result is there: it must see that update's weights. */
-static bool validation_due(const loop *l, int64_t step)
+static bool validation_due(const mixt__loop *l, int64_t step)
 {
     bool asked = l->e->val && l->run->asked & MIXT_ASKED_VALIDATION && step == l->issued;
     return asked || validation_scheduled(l, step);
 }
 
-static bool out_of_patience(const loop *l)
-{
-    int64_t limit = setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
-    return limit && l->since_best >= limit;
-}
-
 /** Leaves it pending when a signal comes: a run stops within a step, and the resumed one validates first. */
-static mixt_status validate(loop *l)
+static mixt_status validate(mixt__loop *l)
 {
     mixt_evaluation found;
     const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
@@ -119,7 +88,7 @@ static mixt_status validate(loop *l)
         r->best_val_loss = found.loss;
     l->improved = isfinite(found.loss) && !(found.loss >= l->kept_loss);
     l->since_best = better ? 0 : l->since_best + 1;
-    r->stopped_early = out_of_patience(l);
+    r->stopped_early = mixt__loop_out_of_patience(l);
     return mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_VALIDATION, .validation = &found});
 }
 
@@ -127,12 +96,12 @@ static mixt_status validate(loop *l)
 
 /** What was done since `start` is no part of an update. Rows and whoever listens are: a device works on while they do.
  */
-static void set_aside(loop *l, double start)
+static void set_aside(mixt__loop *l, double start)
 {
-    l->taken_at += mixt__time_now() - start;
+    mixt__engine_set_aside(&l->engine, start);
 }
 
-static void collect(loop *l, const mixt_step *step, double seconds)
+static void collect(mixt__loop *l, const mixt_step *step, double seconds)
 {
     mixt__window *w = &l->window;
     mixt__course_take(&l->course, step->loss);
@@ -152,7 +121,7 @@ static void collect(loop *l, const mixt_step *step, double seconds)
     l->result->accuracy = step->accuracy;
 }
 
-static mixt_status tell_row(loop *l, bool validated)
+static mixt_status tell_row(mixt__loop *l, bool validated)
 {
     const mixt_step *step = &l->run->last;
     mixt__window *w = &l->window;
@@ -190,7 +159,7 @@ static mixt_status tell_row(loop *l, bool validated)
     return MIXT_OK;
 }
 
-static mixt_status tell_step(loop *l)
+static mixt_status tell_step(mixt__loop *l)
 {
     const mixt_step *step = &l->run->last;
     mixt_status status = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_STEP});
@@ -204,80 +173,10 @@ static mixt_status tell_step(loop *l)
     return status;
 }
 
-/* ---- the loop's own state ---- */
-
-/** What is true after the newest update whose result is there. */
-static mixt__loop_state state_of(const loop *l)
-{
-    const mixt_run_result *r = l->result;
-    const mixt_step *last = &l->run->last;
-    mixt__loop_state s = {
-        .window = l->window, .usual = l->usual, .steps = r->steps, .samples = r->samples, .skipped = r->skipped};
-    s.course = l->course;
-    s.validations = r->validations;
-    s.since_best = l->since_best;
-    s.best_step = r->best_step;
-    s.stuck = l->stuck;
-    s.metrics_bytes = mixt__rows_length(&l->run->dir.metrics);
-    s.events_bytes = mixt__rows_length(&l->run->dir.events);
-    s.layers_bytes = mixt__rows_length(&l->run->dir.layers);
-    s.pending = l->pending;
-    s.epoch = last->epoch - 1;
-    s.lr = last->lr;
-    s.scale = last->scale;
-    s.grad_norm = last->grad_norm;
-    s.loss = r->loss;
-    s.accuracy = r->accuracy;
-    s.val_step = r->val_step;
-    s.val_loss = r->val_loss;
-    s.val_accuracy = r->val_accuracy;
-    s.best_val_loss = r->best_val_loss;
-    s.kept_val_loss = l->kept_loss;
-    s.seconds = mixt__time_now() - l->run->started;
-    s.step_seconds = r->step_seconds;
-    s.energy = r->energy;
-    return s;
-}
-
-/** Puts the loop where a checkpoint left it. */
-static void go_on(loop *l, const mixt__loop_state *s)
-{
-    mixt_run_result *r = l->result;
-    l->window = s->window;
-    l->usual = s->usual;
-    l->course = s->course;
-    l->since_best = s->since_best;
-    l->stuck = s->stuck;
-    l->run->started -= s->seconds;
-    l->issued = r->steps = s->steps;
-    r->samples = s->samples;
-    r->skipped = s->skipped;
-    r->validations = s->validations;
-    r->best_step = s->best_step;
-    r->loss = s->loss;
-    r->accuracy = s->accuracy;
-    r->val_step = s->val_step;
-    r->val_loss = s->val_loss;
-    r->val_accuracy = s->val_accuracy;
-    r->best_val_loss = s->best_val_loss;
-    l->kept_loss = s->kept_val_loss;
-    r->step_seconds = s->step_seconds;
-    r->energy = s->energy;
-    if (!isnan(s->energy))
-        l->energy_start -= s->energy;
-    r->stopped_early = out_of_patience(l);
-    l->pending = s->pending;
-    l->run->last = (mixt_step){.step = s->steps, .epoch = s->epoch + 1, .lr = s->lr, .scale = s->scale};
-    l->run->last.loss = s->loss;
-    l->run->last.accuracy = s->accuracy;
-    l->run->last.grad_norm = s->grad_norm;
-    l->stop = !l->pending && (r->stopped_early || r->steps >= l->e->total_steps);
-}
-
 /* ---- an update and what follows it ---- */
 
 /** Once there is memory to speak of. */
-static mixt_status learn_memory(loop *l)
+static mixt_status learn_memory(mixt__loop *l)
 {
     if (l->result->memory.total)
         return MIXT_OK;
@@ -286,7 +185,7 @@ static mixt_status learn_memory(loop *l)
     return MIXT_OK;
 }
 
-static bool row_due(const loop *l, int64_t step)
+static bool row_due(const mixt__loop *l, int64_t step)
 {
     int64_t every = setting(l, MIXT_KEY_TRAIN_LOG_EVERY);
     return every ? step % every == 0 : l->spike || step % mixt__row_interval(step) == 0;
@@ -294,7 +193,7 @@ static bool row_due(const loop *l, int64_t step)
 
 /** What follows the newest update: validation, whether to stop, the row of metrics.
  *  @param status of the update itself */
-static mixt_status conclude(loop *l, mixt_status status)
+static mixt_status conclude(mixt__loop *l, mixt_status status)
 {
     const mixt_step *step = &l->run->last;
     if (mixt__steer_returns(l->run)) { // nothing of this update stays
@@ -315,7 +214,7 @@ static mixt_status conclude(loop *l, mixt_status status)
     bool row = !l->pending && (row_due(l, step->step) || validated || step->skipped || status != MIXT_OK);
     l->extra_row = l->stop && !row;
     if (l->extra_row)
-        l->before_row = state_of(l);
+        l->before_row = mixt__loop_state_of(l);
     if (row || l->stop) {
         mixt_status told = tell_row(l, validated);
         status = status == MIXT_OK ? told : status;
@@ -324,12 +223,9 @@ static mixt_status conclude(loop *l, mixt_status status)
 }
 
 /** Takes in the result of one update, with all that hangs on it. */
-static mixt_status take_result(loop *l, int64_t number)
+static mixt_status take_result(mixt__loop *l, mixt_step step, double seconds)
 {
-    mixt_step *last = &l->run->last, step;
-    MIXT_TRY(mixt__trainer_result(l->e->trainer->inner, number, &step));
-    double now = mixt__time_now(), seconds = now - l->taken_at;
-    l->taken_at = now;
+    mixt_step *last = &l->run->last;
     l->spike = mixt__usual_spike(&l->usual, step.loss);
     if (l->spike && l->window.steps && !setting(l, MIXT_KEY_TRAIN_LOG_EVERY))
         MIXT_TRY(tell_row(l, false)); // what came before: a mean over both would hide the spike
@@ -347,7 +243,7 @@ static mixt_status take_result(loop *l, int64_t number)
 }
 
 /** After the newest update's result: a checkpoint where one is due or validation was never better. */
-static void keep(loop *l, bool due)
+static void keep(mixt__loop *l, bool due)
 {
     bool best = l->improved;
     double start = mixt__time_now();
@@ -358,7 +254,7 @@ static void keep(loop *l, bool due)
         l->result->best_step = l->result->steps;
         l->kept_loss = l->result->val_loss;
     }
-    mixt__loop_state state = state_of(l);
+    mixt__loop_state state = mixt__loop_state_of(l);
     if (mixt__steer_due(l->run, l->result->steps))
         mixt__steer_keep(l->run, &state);
     if ((best || due) && !l->stop) // the last state is saved at the end
@@ -368,7 +264,7 @@ static void keep(loop *l, bool due)
 
 static mixt_status take_policy(void *user)
 {
-    loop *l = user;
+    mixt__loop *l = user;
     mixt__saves_wait(&l->saves);
     if ((l->run->asked & MIXT_ASKED_POLICY) && mixt__run_set_policy(l->run))
         mixt__saves_refresh(&l->saves);
@@ -378,12 +274,12 @@ static mixt_status take_policy(void *user)
 }
 
 /** The policy of the next update, where it is another one. All results are in. */
-static mixt_status change_policy(loop *l)
+static mixt_status change_policy(mixt__loop *l)
 {
     if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
         return MIXT_OK;
     MIXT_TRY(mixt__in_turn(l->run->group, l->e->context->device, take_policy, l));
-    mixt__loop_state state = state_of(l);
+    mixt__loop_state state = mixt__loop_state_of(l);
     mixt__steer_renew(l->run, &state);
     return MIXT_OK;
 }
@@ -391,7 +287,7 @@ static mixt_status change_policy(loop *l)
 /* ---- decisions ---- */
 
 /** Puts the loop, with all that was written, where the good state was. Time goes on. */
-static mixt_status go_back(loop *l, int64_t step)
+static mixt_status go_back(mixt__loop *l, int64_t step)
 {
     mixt__loop_state state;
     mixt_run_result *r = l->result;
@@ -403,7 +299,7 @@ static mixt_status go_back(loop *l, int64_t step)
     mixt__tensorboard_return(&l->run->tensorboard, l->run, state.steps);
     state.seconds = mixt__run_seconds(l->run);
     l->run->started = mixt__time_now();
-    go_on(l, &state);
+    mixt__loop_go_on(l, &state);
     l->energy_start = energy_start;
     r->energy = energy;
     r->step_seconds = step_seconds;
@@ -414,7 +310,7 @@ static mixt_status go_back(loop *l, int64_t step)
 
 /** Goes back where it says so, does the rest, and keeps what has become: a run that is killed right after goes on from
  *  here. */
-static mixt_status take_decision(loop *l, const mixt_decision *d)
+static mixt_status take_decision(mixt__loop *l, const mixt_decision *d)
 {
     bool stop = d->action == MIXT_ACTION_STOP;
     if (d->back >= 0)
@@ -424,7 +320,7 @@ static mixt_status take_decision(loop *l, const mixt_decision *d)
     MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory)); // of another plan, perhaps
     mixt__saves_refresh(&l->saves);
     if (!stop || d->back >= 0) {
-        mixt__loop_state state = state_of(l);
+        mixt__loop_state state = mixt__loop_state_of(l);
         mixt__good_take(l->run, &state);
         mixt__saves_save(&l->saves, &state);
     }
@@ -434,7 +330,7 @@ static mixt_status take_decision(loop *l, const mixt_decision *d)
 }
 
 /** All that was asked for and all that is recorded for this place. */
-static mixt_status decide(loop *l)
+static mixt_status decide(mixt__loop *l)
 {
     mixt_decision d;
     mixt_status status = MIXT_OK;
@@ -455,40 +351,76 @@ static mixt_status decide(loop *l)
     return status;
 }
 
-/** Issues one update. On a GPU the result of the one before is taken in while it runs; what must see this one's weights
- *  or end the run waits for it. */
-static mixt_status advance(loop *l)
+/** What is to be done before an update: decisions, another policy, batches that are left out. */
+static mixt_status prepare(void *user, int64_t update)
 {
+    mixt__loop *l = user;
+    (void)update; // a decision may have gone back
     mixt__saves_poll(&l->saves);
     MIXT_TRY(decide(l));
     MIXT_TRY(change_policy(l));
     mixt__steer_skip(l->run);
-    bool due = mixt__saves_due(&l->saves, l->issued + 1);
+    l->due = mixt__saves_due(&l->saves, l->issued + 1);
     mixt__layers_prepare(l->run, l->issued + 1);
     if (l->run->group && mixt__saves_late(&l->saves))
         mixt_run_ask_checkpoint(l->run);
     mixt__run_ranks_tell(l->run);
     mixt__saves_tell(&l->saves);
-    MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
+    return MIXT_OK;
+}
+
+static void issued(void *user, int64_t update)
+{
+    mixt__loop *l = user;
     mixt__run_ranks_hear(l->run);
-    l->issued++;
+    l->issued = update;
     l->stopping = signalled(l);
-    bool wait = l->e->context->device->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
-                validation_scheduled(l, l->issued) || mixt__phases_due(l->e, l->issued + 1) ||
-                mixt__steer_due(l->run, l->issued) || mixt__steer_recorded(l->run, l->issued);
-    mixt_status status = MIXT_OK;
-    while (status == MIXT_OK && l->result->steps < l->issued - (wait || l->run->asked ? 0 : 1))
-        status = take_result(l, l->result->steps + 1);
-    if (status == MIXT_OK && l->result->steps == l->issued && !mixt__steer_returns(l->run))
-        keep(l, due);
+    l->wait = l->stopping || update == l->e->total_steps || l->due || validation_scheduled(l, update) ||
+              mixt__phases_due(l->e, update + 1) || mixt__steer_due(l->run, update) ||
+              mixt__steer_recorded(l->run, update);
+}
+
+/** What must see this update's weights or ends the run waits for it. */
+static bool settles(void *user)
+{
+    const mixt__loop *l = user;
+    return l->wait || l->run->asked;
+}
+
+static mixt_status made(void *user, const mixt__made *update)
+{
+    mixt__loop *l = user;
+    mixt_status status = take_result(l, update->step, update->seconds);
+    l->engine.stop = l->stop;
     return status;
 }
 
+static mixt_status settled(void *user)
+{
+    mixt__loop *l = user;
+    if (!mixt__steer_returns(l->run))
+        keep(l, l->due);
+    return MIXT_OK;
+}
+
+/** At least one update: there is something to save after every signal. */
+static mixt_status make_updates(mixt__loop *l)
+{
+    mixt__engine *g = &l->engine;
+    *g = (mixt__engine){.trainer = l->e->trainer->inner, .data = l->e->train, .user = l, .stop = l->stop};
+    g->before = prepare;
+    g->issued = issued;
+    g->settles = settles;
+    g->made = made;
+    g->settled = settled;
+    return mixt__engine_make(g, INT64_MAX);
+}
+
 /** The state that a run ends with: every run can go on. */
-static mixt_status keep_last(loop *l, bool interrupted)
+static mixt_status keep_last(mixt__loop *l, bool interrupted)
 {
     if (l->result->steps) {
-        mixt__loop_state state = l->extra_row ? l->before_row : state_of(l);
+        mixt__loop_state state = l->extra_row ? l->before_row : mixt__loop_state_of(l);
         mixt__saves_save(&l->saves, &state);
     }
     bool good = mixt__saves_finish(&l->saves, true);
@@ -500,7 +432,7 @@ static mixt_status keep_last(loop *l, bool interrupted)
 }
 
 /** What was left undone when the run was stopped. */
-static mixt_status catch_up(loop *l)
+static mixt_status catch_up(mixt__loop *l)
 {
     MIXT_TRY(learn_memory(l));
     MIXT_TRY(conclude(l, MIXT_OK));
@@ -508,12 +440,12 @@ static mixt_status catch_up(loop *l)
     return MIXT_OK;
 }
 
-static mixt_status run_updates(loop *l)
+static mixt_status run_updates(mixt__loop *l)
 {
     bool moved = !l->stop;
     mixt_status status = l->pending ? catch_up(l) : MIXT_OK;
-    while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
-        status = advance(l);
+    if (status == MIXT_OK)
+        status = make_updates(l);
     if (!moved) // nothing was left to do: the summary still speaks of memory
         status = mixt_trainer_memory(l->e->trainer, &l->result->memory);
     bool over =
@@ -527,7 +459,7 @@ static mixt_status run_updates(loop *l)
 }
 
 /** Says what will happen, then begins. Memory is taken before: a run that gets none has only that to say. */
-static mixt_status announce(loop *l)
+static mixt_status announce(mixt__loop *l)
 {
     mixt_status ready = mixt__trainer_allocate(l->e->trainer->inner);
     if (ready == MIXT_OK) {
@@ -544,22 +476,21 @@ static mixt_status announce(loop *l)
 
 mixt_status mixt__loop_run(mixt_run *run)
 {
-    loop l = {.run = run, .e = &run->experiment, .result = &run->result, .kept_loss = NAN};
+    mixt__loop l = {.run = run, .e = &run->experiment, .result = &run->result, .kept_loss = NAN};
     const mixt__loop_state *resumed = run->resume.checkpoint ? &run->resume.state : NULL;
     run->asked = 0;
     l.energy_start = energy_now(&l);
     run->started = mixt__time_now();
     if (resumed)
-        go_on(&l, resumed);
+        mixt__loop_go_on(&l, resumed);
     if (run->signals)
         mixt__signals_catch();
     mixt_status status = announce(&l);
     mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
     if (status == MIXT_OK && !resumed) {
-        mixt__loop_state start = state_of(&l);
+        mixt__loop_state start = mixt__loop_state_of(&l);
         mixt__steer_keep(run, &start);
     }
-    l.taken_at = mixt__time_now();
     if (status == MIXT_OK)
         status = run_updates(&l);
     if (status == MIXT_OK)

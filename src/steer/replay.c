@@ -4,6 +4,7 @@
 #include "policy/policy.h"
 #include "steer/together.h"
 #include "train/dist/turns.h"
+#include "train/engine.h"
 
 mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
 {
@@ -12,39 +13,41 @@ mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
 }
 
 /** Batches may have been left out on the way. */
-static void find_batch(const mixt__replay *r)
+static mixt_status find_batch(void *user, int64_t update)
 {
-    mixt__trainer *t = r->ring->trainer;
-    const mixt__trace_row *row = mixt__trace_row_of(&r->ring->trace, mixt__trainer_steps(t) + 1);
-    if (!row || row->batch == mixt__trainer_position(t))
-        return;
-    mixt__trainer_seek(t, row->batch);
+    const mixt__replay *r = user;
+    const mixt__trace_row *row = mixt__trace_row_of(&r->ring->trace, update);
+    if (row)
+        mixt__trainer_seek(r->ring->trainer, row->batch);
+    return MIXT_OK;
 }
 
-mixt_status mixt__replay_step(mixt__replay *r)
+static mixt_status take(void *user, const mixt__made *made)
 {
-    mixt__trainer *t = r->ring->trainer;
-    const mixt__segment_stats *stats;
-    mixt_step step;
-    find_batch(r);
-    MIXT_TRY(mixt__trainer_step(t, r->data, &step));
-    MIXT_TRY(mixt__trainer_stats_of(t, step.step, &stats));
-    MIXT_TRY(mixt__trace_mark_step(&r->ring->trace, t, step.step, r->marks));
+    mixt__replay *r = user;
+    const mixt_step *step = &made->step;
+    MIXT_TRY(mixt__trainer_stats_of(r->ring->trainer, step->step, &r->stats));
+    MIXT_TRY(mixt__trace_mark_step(&r->ring->trace, r->ring->trainer, step->step, r->marks));
     r->updates++;
-    r->row = (mixt__trace_row){.step = step.step, .loss = step.loss, .skipped = step.skipped};
-    r->row.grad_norm = (float)step.grad_norm;
-    r->row.lr = (float)step.lr;
-    r->row.scale = (float)step.scale;
-    r->row.batch = mixt__trainer_position(t) - mixt__trainer_settings_of(t)->accumulate;
-    r->stats = stats;
+    r->row = (mixt__trace_row){.step = step->step, .loss = step->loss, .skipped = step->skipped};
+    r->row.grad_norm = (float)step->grad_norm;
+    r->row.lr = (float)step->lr;
+    r->row.scale = (float)step->scale;
+    r->row.batch = made->position;
     return MIXT_OK;
 }
 
 mixt_status mixt__replay_to(mixt__replay *r, int64_t step)
 {
-    while (mixt__trainer_steps(r->ring->trainer) < step)
-        MIXT_TRY(mixt__replay_step(r));
-    return MIXT_OK;
+    mixt__engine engine = {.trainer = r->ring->trainer, .data = r->data, .at_once = true, .user = r};
+    engine.before = find_batch;
+    engine.made = take;
+    return mixt__engine_make(&engine, step - mixt__trainer_steps(r->ring->trainer));
+}
+
+mixt_status mixt__replay_step(mixt__replay *r)
+{
+    return mixt__replay_to(r, mixt__trainer_steps(r->ring->trainer) + 1);
 }
 
 bool mixt__replay_same(const mixt__replay *r, int *rank)

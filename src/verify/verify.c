@@ -9,6 +9,7 @@
 #include "run/auto/chosen.h"
 #include "run/open/init.h"
 #include "run/open/phases.h"
+#include "train/engine.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ typedef struct side {
     mixt__experiment e;
     double *losses, *accuracies, *seconds; // of each update
     int64_t losses_capacity, accuracies_capacity, seconds_capacity;
-    double read_at; // when the newest result was read
+    mixt__engine engine;
     int not_finite; // losses in a row
 } side;
 
@@ -50,19 +51,17 @@ static void tell(job *j, mixt_verify_kind kind, const char *text)
 /* ---- training ---- */
 
 /** Takes in the result of one update. */
-static mixt_status read_result(side *s)
+static mixt_status take(void *user, const mixt__made *made)
 {
-    mixt_step step;
+    side *s = user;
+    mixt_step step = made->step;
     mixt_verify_run *r = s->r;
-    MIXT_TRY(mixt__trainer_result(s->e.trainer->inner, r->steps + 1, &step));
     if (!mixt__grow((void **)&s->losses, &s->losses_capacity, r->steps, sizeof *s->losses) ||
         !mixt__grow((void **)&s->accuracies, &s->accuracies_capacity, r->steps, sizeof *s->accuracies) ||
         !mixt__grow((void **)&s->seconds, &s->seconds_capacity, r->steps, sizeof *s->seconds))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of %lld updates", (long long)r->steps);
-    double now = mixt__time_now();
     bool finite = isfinite(step.loss) && (step.skipped || isfinite(step.grad_norm));
-    s->seconds[r->steps] = now - s->read_at;
-    s->read_at = now;
+    s->seconds[r->steps] = made->seconds;
     s->accuracies[r->steps] = step.accuracy;
     s->losses[r->steps++] = step.loss;
     r->skipped += step.skipped;
@@ -74,6 +73,7 @@ static mixt_status read_result(side *s)
     s->job->event.loss = step.loss;
     s->job->event.accuracy = step.accuracy;
     tell(s->job, MIXT_VERIFY_STEP, "");
+    s->engine.stop = s->job->stopped || s->not_finite >= NOT_FINITE_MAX;
     return MIXT_OK;
 }
 
@@ -87,32 +87,32 @@ static mixt_status note_memory(side *s)
     return MIXT_OK;
 }
 
-/** Where the policy has phases, the one of this update. */
-static mixt_status change_phase(side *s, int64_t update)
+/** Where the policy has phases, the one of this update: all results are in. */
+static mixt_status change_phase(void *user, int64_t update)
 {
+    side *s = user;
     if (!mixt__phases_due(&s->e, update))
         return MIXT_OK;
-    while (s->r->steps < update - 1)
-        MIXT_TRY(read_result(s));
     MIXT_TRY(note_memory(s));
-    return mixt__phases_enter(&s->e, mixt__policy_phase_at(s->e.phases.policy, update));
+    return mixt__phases_reach(&s->e, update);
+}
+
+static bool phase_ends(void *user)
+{
+    const side *s = user;
+    return mixt__phases_due(&s->e, mixt__trainer_steps(s->e.trainer->inner) + 1);
 }
 
 /** All updates; on a GPU the result of one is read while the next runs. */
 static mixt_status train(side *s)
 {
-    int64_t total = s->e.total_steps, issued = 0;
-    bool host = s->e.context->device->backend->host_memory;
-    s->read_at = mixt__time_now();
-    while (issued < total && !s->job->stopped && s->not_finite < NOT_FINITE_MAX) {
-        MIXT_TRY(change_phase(s, issued + 1));
-        MIXT_TRY(mixt_trainer_step(s->e.trainer, s->e.train, NULL));
-        issued++;
-        while (s->r->steps < issued - (host ? 0 : 1))
-            MIXT_TRY(read_result(s));
-    }
-    while (s->r->steps < issued)
-        MIXT_TRY(read_result(s));
+    mixt__engine *g = &s->engine;
+    *g = (mixt__engine){.trainer = s->e.trainer->inner, .data = s->e.train, .user = s};
+    g->before = change_phase;
+    g->settles = phase_ends;
+    g->made = take;
+    g->stop = s->job->stopped;
+    MIXT_TRY(mixt__engine_make(g, s->e.total_steps));
     int64_t warm = s->r->steps > 2 ? s->r->steps / 10 + 1 : 0;
     s->r->step_seconds = mixt__median(s->seconds + warm, s->r->steps - warm);
     return MIXT_OK;

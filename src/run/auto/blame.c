@@ -3,6 +3,7 @@
 
 #include "mixt/debug.h"
 #include "policy/policy.h"
+#include "run/advance.h"
 
 #include <stdio.h>
 
@@ -12,11 +13,7 @@ static mixt_status look(mixt_run *run, int64_t step, mixt_debug **debug)
     if (e->phases.policy && mixt__policy_phase_at(e->phases.policy, run->steer.good.step + 1) != e->phases.current)
         return mixt__fail(MIXT_ERROR_STATE, "another phase lies between"); // whose updates cannot be made here
     MIXT_TRY(mixt__snapshot_restore(mixt__good_snapshot(run), e->trainer->inner));
-    for (int64_t next = run->steer.good.step + 1; next < step; next++) {
-        mixt__steer_skip(run);
-        MIXT_TRY(mixt_trainer_step(e->trainer, e->train, NULL));
-    }
-    mixt__steer_skip(run);
+    MIXT_TRY(mixt__advance_to(run, step - 1));
     return mixt_debug_step(e->trainer, e->train, debug);
 }
 

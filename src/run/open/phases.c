@@ -101,6 +101,13 @@ mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
     return MIXT_OK;
 }
 
+mixt_status mixt__phases_reach(mixt__experiment *e, int64_t update)
+{
+    if (!mixt__phases_due(e, update))
+        return MIXT_OK;
+    return mixt__phases_enter(e, mixt__policy_phase_at(e->phases.policy, update));
+}
+
 /* ---- of a run ---- */
 
 const mixt_policy *mixt__run_policy(const mixt_run *run)
@@ -177,8 +184,7 @@ mixt_status mixt__run_first_phase(mixt_run *run)
     mixt__experiment *e = &run->experiment;
     int64_t update = run->resume.checkpoint ? run->resume.state.steps : 1;
     MIXT_TRY(check_room(run));
-    return mixt__phases_due(e, update) ? mixt__phases_enter(e, mixt__policy_phase_at(e->phases.policy, update))
-                                       : MIXT_OK;
+    return mixt__phases_reach(e, update);
 }
 
 mixt_status mixt__run_keep_phases(mixt_run *run)

@@ -20,6 +20,8 @@ bool mixt__phases_due(const mixt__experiment *e, int64_t update);
 /** Whether a phase cannot be compiled because activations were given fewer bytes (train.recompute) than it can do with:
  *  what is enough for one may not be for another. It then has the least that does. */
 bool mixt__phases_too_little(const mixt__experiment *e, mixt_status status);
+/** The phase of update number `update`: entered where it is another one. */
+mixt_status mixt__phases_reach(mixt__experiment *e, int64_t update);
 /** Compiles the step for a phase, which then counts; what was compiled stays when that fails. */
 mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index);
 

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Updates are made in one place: fails where a file of src/ outside src/train and the public src/api makes one by
+# itself instead of through train/engine.h. Usage: tools/step_callers.sh [ROOT]
+set -eu
+root=${1:-$(dirname "$0")/..}
+cd "$root"
+
+found=$(grep -rnE 'mixt_(_trainer|trainer|_resident)_step(_on)?\(' src --include=*.c | grep -vE '^src/(train|api)/') || true
+loops=$(grep -lE 'mixt_(_trainer|_resident)_step(_on)?\(' src/train/*.c | grep -vE '/(step|engine|resident)\.c$') || true
+[ -z "$found$loops" ] || { printf '%s\n' "$found" "$loops" "updates are made by train/engine.h"; exit 1; }
