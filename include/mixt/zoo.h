@@ -23,6 +23,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_PAIRS,     /**< a user and an item */
     MIXT_ZOO_SENTENCES, /**< sentences and their translations */
     MIXT_ZOO_TEXTS,     /**< tokens of different lengths, with a class */
+    MIXT_ZOO_CAPTIONS,  /**< pictures and what is said of them */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {

@@ -153,6 +153,8 @@ mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
 mixt_value mixt__bert_encode(mixt_builder *b, mixt_value ids, mixt_value lengths, mixt_value *words);
 /** The encoder with a head for classes: tokens (B, T) → (B, classes). */
 mixt_value mixt__model_bert_classify(mixt_builder *b, mixt_value x);
+/** Without the number of positions, which rotary ones do not have. */
+mixt_status mixt__heads_check(const mixt__model_sizes *sizes);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values. */
 mixt_value mixt__model_llama(mixt_builder *b, mixt_value x);

@@ -87,12 +87,18 @@ mixt_value mixt__model_bert(mixt_builder *b, mixt_value x)
     return transformer(b, x, false);
 }
 
-mixt_status mixt__transformer_check(const mixt__model_sizes *s, const mixt_data_info *data)
+mixt_status mixt__heads_check(const mixt__model_sizes *s)
 {
     if (s->width % s->heads)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "heads %lld must divide width %lld: each head takes an equal share of it",
                           (long long)s->heads, (long long)s->width);
+    return MIXT_OK;
+}
+
+mixt_status mixt__transformer_check(const mixt__model_sizes *s, const mixt_data_info *data)
+{
+    MIXT_TRY(mixt__heads_check(s));
     if (data->input_dims[0] > s->seq)
         return mixt__fail(MIXT_ERROR_SHAPE, "sequences of %lld tokens, but the model has only %lld positions",
                           (long long)data->input_dims[0], (long long)s->seq);

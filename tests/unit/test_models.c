@@ -355,9 +355,20 @@ static void bench_models_fit_their_data(void **state)
     assert_null(mixt__bench_find("gpt3"));
 }
 
+/** A table of positions has an end, rotary ones have none: `mixt bench llama --seq 8192`. */
+static void rotary_positions_have_no_end(void **state)
+{
+    (void)state;
+    const mixt__model_sizes sizes = {.layers = 1, .width = 16, .heads = 2, .kv_heads = 2, .vocab = 256, .seq = 1024};
+    const mixt_data_info data = {.input_dims = {8192}};
+    assert_int_equal(mixt__llama_check(&sizes, &data), MIXT_OK);
+    assert_int_equal(mixt__transformer_check(&sizes, &data), MIXT_ERROR_SHAPE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rotary_positions_have_no_end),
         cmocka_unit_test(counts_of_known_models),
         cmocka_unit_test(counts_follow_sizes),
         cmocka_unit_test(padding_takes_no_part),

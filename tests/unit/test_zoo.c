@@ -35,6 +35,8 @@ static void test_list(void **state)
     assert_true(count >= 8 && tokens >= 4);
     assert_false(mixt_zoo_at(-1, &info));
     assert_false(mixt_zoo_at(count + 5, &info));
+    check_ok(mixt_zoo_find("pair", &info));
+    assert_int_equal(info.input, MIXT_ZOO_CAPTIONS);
     check_ok(mixt_zoo_find("bert_mlm", &info));
     assert_true(info.sees_all);
     assert_int_equal(mixt_zoo_find("gtp", &info), MIXT_ERROR_CONFIG);
