@@ -35,7 +35,7 @@ typedef struct mixt_cpu_info {
     char name[64];    /**< "unknown" where the processor does not say */
     int cores_online; /**< of the machine */
     int cores_usable; /**< by this process; a container's limit counts */
-    int threads;      /**< that mixt uses now: the newest context's, MIXT_THREADS, or all usable cores */
+    int threads; /**< that this thread uses now: those of the context it opened, MIXT_THREADS, or all usable cores */
     const char
         *isa; /**< instruction set in use: "scalar", "avx2", "avx512", "avx512_bf16", "amx"; MIXT_ISA lowers it */
     mixt_cpu_feature features[MIXT_CPU_FEATURES_MAX];

@@ -2,8 +2,7 @@
  *
  * A context and all that was made from it belong to one thread at a time, and so do all contexts on a GPU together. A
  * data set may be read by several threads at once (mixt_data_batch, mixt_data_read), and mixt_error_text is each
- * thread's own. The number of CPU threads is one for the whole process: that of the context opened last;
- * what was compiled before keeps the number it was compiled for.
+ * thread's own. A context on the CPU has threads of its own: several contexts may train at once, each in its thread.
  */
 #ifndef MIXT_MIXT_H
 #define MIXT_MIXT_H

@@ -23,7 +23,7 @@ typedef struct mixt_context_options {
     size_t struct_size;
     /** "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
     const char *device;
-    int threads; /**< CPU threads, of the whole process from now on; 0: MIXT_THREADS, else all cores it may use */
+    int threads; /**< its own CPU threads, the caller being one; 0: MIXT_THREADS, else all cores the process may use */
 } mixt_context_options;
 MIXT_API void mixt_context_options_default(mixt_context_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_context_options .struct_size = sizeof(mixt_context_options)

@@ -25,25 +25,24 @@ void mixt__device_open_roughly(bool on)
     roughly = on;
 }
 
-static mixt_status open_cpu(mixt__device **device)
+static mixt_status open_cpu(int threads, mixt__device **device)
 {
     bool apart;
     MIXT_TRY(mixt__env_on(MIXT_ENV_APART, &apart));
-    if (apart)
-        *device = mixt__device_cpu_apart();
-    return MIXT_OK;
+    const mixt__backend *cpu = apart ? mixt__device_cpu_apart()->backend : &mixt__backend_cpu;
+    return cpu->open(0, threads, device);
 }
 
 static mixt_status open_cuda(mixt__device **device)
 {
     const mixt__backend *cuda;
     MIXT_TRY(mixt__backend_cuda(&cuda));
-    return cuda->open(0, device);
+    return cuda->open(0, 0, device);
 }
 
-static mixt_status open_device(const char *name, mixt__device **device)
+static mixt_status open_device(const char *name, int threads, mixt__device **device)
 {
-    *device = assumed ? assumed : &mixt__device_cpu;
+    *device = assumed;
     if (assumed)
         return MIXT_OK;
     const char *from = "device";
@@ -53,7 +52,7 @@ static mixt_status open_device(const char *name, mixt__device **device)
     }
     name = name ? name : "auto";
     if (!strcmp(name, "cpu"))
-        return open_cpu(device);
+        return open_cpu(threads, device);
     if (!strcmp(name, "cuda")) {
         mixt_status status = open_cuda(device);
         return status == MIXT_OK ? status : mixt__fail_context(status, "%s 'cuda'", from);
@@ -61,19 +60,30 @@ static mixt_status open_device(const char *name, mixt__device **device)
     if (strcmp(name, "auto"))
         return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, name);
     const mixt__backend *cuda;
-    if (mixt__backend_gpu(&cuda) == MIXT_OK && cuda->open(0, device) == MIXT_OK)
+    if (mixt__backend_gpu(&cuda) == MIXT_OK && cuda->open(0, 0, device) == MIXT_OK)
         return MIXT_OK;
-    *device = &mixt__device_cpu;
     MIXT_LOG(PLAN, "on the CPU: %s", mixt_error_text());
     mixt__error_set(""); // not a failure: `mixt info` says why no GPU is used
+    return mixt__backend_cpu.open(0, threads, device);
+}
+
+mixt_status mixt__device_open(const char *name, int threads, mixt__device **device)
+{
+    MIXT_TRY(open_device(name, threads, device));
+    (*device)->rough = roughly;
     return MIXT_OK;
 }
 
-mixt_status mixt__device_open(const char *name, mixt__device **device)
+static mixt_context *open_on(mixt__device *device)
 {
-    MIXT_TRY(open_device(name, device));
-    (*device)->rough = roughly;
-    return MIXT_OK;
+    mixt_context *context = mixt__alloc(sizeof *context);
+    if (!context) {
+        mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
+        return NULL;
+    }
+    context->device = device;
+    mixt__handle_add(&context->handle, context, "context", NULL);
+    return context;
 }
 
 mixt_context *mixt_open_with(const mixt_context_options *given)
@@ -86,16 +96,16 @@ mixt_context *mixt_open_with(const mixt_context_options *given)
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
     }
-    if (mixt__device_open(options->device, &device) != MIXT_OK || mixt__candidates_check(device) != MIXT_OK)
+    if (mixt__device_open(options->device, options->threads, &device) != MIXT_OK)
         return NULL;
-    mixt_context *context = mixt__alloc(sizeof *context);
+    mixt_context *context = mixt__candidates_check(device) == MIXT_OK ? open_on(device) : NULL;
     if (!context) {
-        mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
+        mixt__device_close(device);
         return NULL;
     }
-    context->device = device;
-    mixt__handle_add(&context->handle, context, "context", NULL);
-    mixt__threads_set(options->threads);
+    mixt__team_use(device->team);
+    if (!device->team)
+        mixt__threads_set(options->threads); // beside a device that has none
     return context;
 }
 
@@ -119,6 +129,7 @@ void mixt_close(mixt_context *context)
     mixt__free(context->generators);
     mixt__free(context->data);
     mixt__arena_free(&context->arena);
+    mixt__device_close(context->device);
     mixt__free(context);
 }
 

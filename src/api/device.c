@@ -7,7 +7,7 @@
 const char *mixt_device_auto(void)
 {
     mixt__device *automatic;
-    if (mixt__device_open("auto", &automatic) != MIXT_OK)
+    if (mixt__device_open("auto", 0, &automatic) != MIXT_OK)
         return "cpu";
     const char *name = automatic->backend->name;
     mixt__device_close(automatic);
@@ -19,7 +19,7 @@ mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why
     mixt__device *opened;
     MIXT_TRY(mixt__need(format));
     MIXT_TRY(mixt__need(why));
-    MIXT_TRY(mixt__device_open(device ? device : "auto", &opened));
+    MIXT_TRY(mixt__device_open(device ? device : "auto", 0, &opened));
     mixt_status status = mixt__precision_pick(opened, format, why);
     mixt__device_close(opened);
     return status;

@@ -9,6 +9,7 @@
 
 #include "backend/device.h"
 #include "backend/training.h"
+#include "base/threads.h"
 #include "graph/op.h"
 #include "ops/attrs.h"
 
@@ -68,8 +69,9 @@ typedef struct mixt__backend {
     const char *name; // "cpu", "cuda"
     bool host_memory; // the host's pointers are the device's: batches need no copy
     unsigned fused;   // of mixt__fused
-    /** One of them, by its number; the failure says what is missing. */
-    mixt_status (*open)(int number, mixt__device **device);
+    /** One of them, by its number; the failure says what is missing. One may be opened more than once.
+     *  @param threads of a CPU; 0: MIXT_THREADS, else all usable cores */
+    mixt_status (*open)(int number, int threads, mixt__device **device);
     void (*close)(mixt__device *device);
     /** The candidates of an op, best first, ended by NULL; NULL when the backend does not have the op. */
     const mixt__kernel *const *(*kernels)(const mixt__op *op);
@@ -160,6 +162,9 @@ struct mixt__device {
     int number; // of its kind, from 0
     bool rough; // algorithms that are not known yet are taken untimed and not kept: for plans that are counted and not
                 // run, whose workspaces may differ a little from those of the plan that runs
+    mixt__team *team; // a CPU's own threads; NULL: the process's
+    size_t held;      // bytes of its memory, for `allocated`
+    void *own;        // what its kind keeps of it
 };
 
 /** The CPU with the process's own threads. */

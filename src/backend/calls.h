@@ -180,6 +180,19 @@ static inline void mixt__device_close(mixt__device *device)
         device->backend->close(device);
 }
 
+/** What the calling thread does next it does with the device's threads. */
+static inline void mixt__device_enter(mixt__device *device)
+{
+    if (device->team)
+        mixt__team_use(device->team);
+}
+
+/** Threads of a CPU, whoever asks. */
+static inline int mixt__device_threads(const mixt__device *device)
+{
+    return device->team ? mixt__team_threads(device->team) : mixt__threads_count();
+}
+
 /** Sets device->rough and returns what it was. */
 static inline bool mixt__device_plan_roughly(mixt__device *device, bool on)
 {

@@ -79,6 +79,11 @@ void mixt__free(void *block)
     free(header);
 }
 
+size_t mixt__alloc_size(const void *block)
+{
+    return block ? header_of((void *)(uintptr_t)block)->bytes : 0;
+}
+
 char *mixt__strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;

@@ -1,4 +1,4 @@
-/* The team: workers that wait on a generation number, run what it announces, and report back.
+/* A team: workers that wait on a generation number, run what it announces, and report back.
  *
  * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the
  * next region for this one. Waiting is a bounded spin that yields, then a futex.
@@ -34,7 +34,12 @@ typedef struct signal_word {
     uint32_t sleepers;
 } signal_word;
 
-static struct {
+struct mixt__team {
+    mixt__team *next;     // in the list of all
+    uint64_t life;        // changes when the team is closed: who still has it by then works with the process's
+    int requested;        // threads; 0: the default
+    bool ending;          // workers are to return
+    pthread_t *threads;   // (workers) to wait for; NULL: the process's team, which nobody waits for
     pthread_mutex_t lock; // one region at a time
     int workers;          // running, the caller not counted
     int wanted;           // threads of the current region
@@ -45,13 +50,17 @@ static struct {
     signal_word generation, barrier;
     // By worker: the generation it has finished, the barrier it has reached. A cache line each: none is contended.
     signal_word done[MAX_THREADS], reached[MAX_THREADS];
-} team = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
 
-static int requested;
-static _Thread_local int used; // instead of `requested`, when above 0
-static _Thread_local bool inside;
-static _Thread_local int self;            // number in the team
-static _Thread_local double shared_until; // others run on this thread's core, as far as it knows
+static mixt__team process = {.lock = PTHREAD_MUTEX_INITIALIZER}; // of threads that have no other
+static mixt__team *teams = &process; // all that ever were: a closed one is opened again, never given back
+static pthread_mutex_t teams_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static _Thread_local mixt__team_hold held; // the team that this thread works with
+static _Thread_local int used;             // its threads instead of those requested, when above 0
+static _Thread_local mixt__team *inside;   // the team of the region that this thread is in
+static _Thread_local int self;             // number in the team
+static _Thread_local double shared_until;  // others run on this thread's core, as far as it knows
 
 static void pause_briefly(void)
 {
@@ -107,9 +116,9 @@ static bool spin(const signal_word *word, uint32_t old)
 }
 
 /** Returns once the word differs from `old`. */
-static void wait_change(signal_word *word, uint32_t old)
+static void wait_change(mixt__team *team, signal_word *word, uint32_t old)
 {
-    if (!__atomic_load_n(&team.crowded, __ATOMIC_RELAXED) && spin(word, old))
+    if (!__atomic_load_n(&team->crowded, __ATOMIC_RELAXED) && spin(word, old))
         return;
     __atomic_add_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
     while (load(&word->value) == old)
@@ -129,53 +138,155 @@ static void announce(signal_word *word)
     wake(word);
 }
 
+typedef struct start {
+    mixt__team *team;
+    int self;
+    bool taken; // by the worker
+} start;
+
 static void *work(void *argument)
 {
-    uint32_t seen = team.started_at; // no region runs while workers are started
-    self = (int)(intptr_t)argument;
-    inside = true;
+    start *s = argument;
+    mixt__team *team = s->team;
+    uint32_t seen = team->started_at; // no region runs while workers are started
+    self = s->self;
+    inside = team;
+    __atomic_store_n(&s->taken, true, __ATOMIC_RELEASE);
     for (;;) {
-        wait_change(&team.generation, seen);
+        wait_change(team, &team->generation, seen);
         seen++; // exactly one further: the next region waits for this acknowledgement
-        if (self < team.wanted)
-            team.fn(team.argument, self, team.wanted);
-        announce(&team.done[self]);
+        if (team->ending)
+            return NULL;
+        if (self < team->wanted)
+            team->fn(team->argument, self, team->wanted);
+        announce(&team->done[self]);
     }
-    return NULL;
 }
 
 /** In the child of a fork the workers are gone. */
 static void forget_workers(void)
 {
-    pthread_mutex_init(&team.lock, NULL);
-    team.workers = 0;
-    team.generation = team.barrier = (signal_word){0};
-    memset(team.done, 0, sizeof team.done);
-    memset(team.reached, 0, sizeof team.reached);
+    pthread_mutex_init(&teams_lock, NULL);
+    for (mixt__team *team = teams; team; team = team->next) {
+        pthread_mutex_init(&team->lock, NULL);
+        team->workers = 0;
+        team->generation = team->barrier = (signal_word){0};
+        memset(team->done, 0, sizeof team->done);
+        memset(team->reached, 0, sizeof team->reached);
+    }
+}
+
+static void handle_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_workers);
+}
+
+static bool start_worker(mixt__team *team, const pthread_attr_t *attributes)
+{
+    pthread_t thread;
+    start s = {.team = team, .self = team->workers + 1};
+    if (pthread_create(&thread, attributes, work, &s))
+        return false;
+    while (!__atomic_load_n(&s.taken, __ATOMIC_ACQUIRE))
+        sched_yield();
+    if (team->threads)
+        team->threads[team->workers] = thread;
+    return true;
 }
 
 /** Starts workers until there are `count`; fewer when the system refuses. Called with no region under way. */
-static void start_workers(int count)
+static void start_workers(mixt__team *team, int count)
 {
-    static bool fork_handled;
-    if (!fork_handled) {
-        pthread_atfork(NULL, NULL, forget_workers);
-        fork_handled = true;
-    }
-    if (team.workers >= count)
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_forks);
+    if (team->workers >= count)
         return;
-    team.started_at = load(&team.generation.value);
-    for (int worker = team.workers + 1; worker <= count; worker++)
-        team.done[worker].value = team.started_at;
+    team->started_at = load(&team->generation.value);
+    for (int worker = team->workers + 1; worker <= count; worker++)
+        team->done[worker].value = team->started_at;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    for (pthread_t thread; team.workers < count; team.workers++)
-        if (pthread_create(&thread, &attributes, work, (void *)(intptr_t)(team.workers + 1)))
-            break;
+    if (!team->threads)
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    while (team->workers < count && start_worker(team, &attributes))
+        team->workers++;
     pthread_attr_destroy(&attributes);
-    __atomic_store_n(&team.crowded, team.workers + 1 > mixt__cores_usable(),
+    __atomic_store_n(&team->crowded, team->workers + 1 > mixt__cores_usable(),
                      __ATOMIC_RELAXED); // workers that wait read it
+}
+
+/* ---- teams ---- */
+
+/** A closed one, or a new one in the list of all; with `teams_lock`. */
+static mixt__team *find_room(void)
+{
+    for (mixt__team *team = process.next; team; team = team->next)
+        if (!team->threads)
+            return team;
+    mixt__team *team = aligned_alloc(_Alignof(mixt__team), sizeof *team);
+    if (!team)
+        return NULL;
+    memset(team, 0, sizeof *team);
+    pthread_mutex_init(&team->lock, NULL);
+    team->next = process.next;
+    process.next = team;
+    return team;
+}
+
+mixt__team *mixt__team_open(int threads)
+{
+    pthread_mutex_lock(&teams_lock);
+    mixt__team *team = find_room();
+    if (team)
+        team->threads = calloc(MAX_THREADS, sizeof *team->threads);
+    if (team && !team->threads)
+        team = NULL;
+    pthread_mutex_unlock(&teams_lock);
+    if (team)
+        __atomic_store_n(&team->requested, threads > MAX_THREADS ? MAX_THREADS : threads, __ATOMIC_RELAXED);
+    return team;
+}
+
+void mixt__team_close(mixt__team *team)
+{
+    if (!team)
+        return;
+    pthread_mutex_lock(&team->lock); // a region that another thread has under way ends first
+    team->ending = true;
+    announce(&team->generation);
+    for (int i = 0; i < team->workers; i++)
+        pthread_join(team->threads[i], NULL);
+    team->workers = 0;
+    team->ending = false;
+    __atomic_add_fetch(&team->life, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_lock(&teams_lock);
+    free(team->threads);
+    team->threads = NULL;
+    pthread_mutex_unlock(&teams_lock);
+}
+
+mixt__team_hold mixt__team_use(mixt__team *team)
+{
+    mixt__team_hold before = held;
+    held = (mixt__team_hold){team, team ? __atomic_load_n(&team->life, __ATOMIC_SEQ_CST) : 0};
+    return before;
+}
+
+mixt__team_hold mixt__team_now(void)
+{
+    return held;
+}
+
+void mixt__team_use_again(mixt__team_hold hold)
+{
+    held = hold;
+}
+
+static mixt__team *now(void)
+{
+    bool open = held.team && __atomic_load_n(&held.team->life, __ATOMIC_SEQ_CST) == held.life;
+    return open ? held.team : &process;
 }
 
 int mixt__threads_default(void)
@@ -185,13 +296,19 @@ int mixt__threads_default(void)
     return count > MAX_THREADS ? MAX_THREADS : count;
 }
 
+int mixt__team_threads(const mixt__team *team)
+{
+    int count = __atomic_load_n(team ? &team->requested : &process.requested, __ATOMIC_RELAXED);
+    return count > 0 ? count : mixt__threads_default();
+}
+
 int mixt__threads_count(void)
 {
-    int count = used > 0 ? used : __atomic_load_n(&requested, __ATOMIC_RELAXED);
-    if (count > 0)
-        return count;
-    count = mixt__threads_default();
-    __atomic_store_n(&requested, count, __ATOMIC_RELAXED);
+    if (used > 0)
+        return used;
+    mixt__team *team = now();
+    int count = mixt__team_threads(team);
+    __atomic_store_n(&team->requested, count, __ATOMIC_RELAXED);
     return count;
 }
 
@@ -204,7 +321,7 @@ int mixt__threads_use(int count)
 
 void mixt__threads_set(int count)
 {
-    __atomic_store_n(&requested, count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&now()->requested, count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0, __ATOMIC_RELAXED);
 }
 
 bool mixt__team_inside(void)
@@ -216,38 +333,40 @@ bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
 {
     if (inside)
         return false;
-    pthread_mutex_lock(&team.lock);
-    start_workers(threads - 1);
-    bool enough = team.workers >= threads - 1;
+    mixt__team *team = now();
+    pthread_mutex_lock(&team->lock);
+    start_workers(team, threads - 1);
+    bool enough = team->workers >= threads - 1;
     if (enough) {
-        inside = true;
-        team.wanted = threads;
-        team.fn = fn;
-        team.argument = argument;
-        uint32_t before = load(&team.generation.value);
-        announce(&team.generation);
+        inside = team;
+        team->wanted = threads;
+        team->fn = fn;
+        team->argument = argument;
+        uint32_t before = load(&team->generation.value);
+        announce(&team->generation);
         fn(argument, 0, threads);
-        for (int worker = 1; worker <= team.workers; worker++)
-            wait_change(&team.done[worker], before);
-        inside = false;
+        for (int worker = 1; worker <= team->workers; worker++)
+            wait_change(team, &team->done[worker], before);
+        inside = NULL;
     }
-    pthread_mutex_unlock(&team.lock);
+    pthread_mutex_unlock(&team->lock);
     return enough;
 }
 
 void mixt__team_barrier(void)
 {
-    uint32_t last = load(&team.barrier.value), next = last + 1;
+    mixt__team *team = inside;
+    uint32_t last = load(&team->barrier.value), next = last + 1;
     if (self > 0) {
-        __atomic_store_n(&team.reached[self].value, next, __ATOMIC_SEQ_CST);
-        wake(&team.reached[self]);
-        wait_change(&team.barrier, last);
+        __atomic_store_n(&team->reached[self].value, next, __ATOMIC_SEQ_CST);
+        wake(&team->reached[self]);
+        wait_change(team, &team->barrier, last);
         return;
     }
-    for (int worker = 1; worker < team.wanted; worker++)
-        for (uint32_t seen; (seen = load(&team.reached[worker].value)) != next;)
-            wait_change(&team.reached[worker], seen);
-    announce(&team.barrier);
+    for (int worker = 1; worker < team->wanted; worker++)
+        for (uint32_t seen; (seen = load(&team->reached[worker].value)) != next;)
+            wait_change(team, &team->reached[worker], seen);
+    announce(&team->barrier);
 }
 
 typedef struct split {

@@ -1,4 +1,7 @@
-/* CPU threads: one fixed team, static partition, so that the same count gives the same bits.
+/* CPU threads: teams of fixed size, static partition, so that the same count gives the same bits.
+ *
+ * A thread that asks for nothing works with the process's team. A CPU device that was opened has a team of its own:
+ * whose regions a thread runs is the thread's choice, as a GPU's driver has it.
  *
  * A thread that waits keeps its core for some milliseconds, then sleeps: a region starts in about a microsecond, while
  * being woken takes tens of them, on a virtual machine hundreds. Meanwhile it offers the core to others again and
@@ -15,14 +18,39 @@
 
 /** Threads of a process that asked for no number: MIXT_THREADS, else all usable cores. */
 int mixt__threads_default(void);
-/** Threads that parallel regions of the caller use: what it asked for with mixt__threads_use, else the argument of the
- *  process's last mixt__threads_set, else mixt__threads_default(). */
+/** Threads that parallel regions of the caller use: what it asked for with mixt__threads_use, else those of its team,
+ *  else mixt__threads_default(). */
 int mixt__threads_count(void);
 /** The count for the calling thread alone, until the next call: a plan runs with the count that it was made for, which
- *  its workspace is cut by. 0: the process's. Returns what was there before. */
+ *  its workspace is cut by. 0: the team's. Returns what was there before. */
 int mixt__threads_use(int count);
-/** 0 goes back to the default. Must not be called inside a region. */
+/** Threads of the caller's team; 0: the default. Must not be called inside a region. */
 void mixt__threads_set(int count);
+
+/* ---- teams ---- */
+
+typedef struct mixt__team mixt__team;
+
+/** The team that a thread works with. Once that is closed, the process's. */
+typedef struct mixt__team_hold {
+    mixt__team *team; // NULL: the process's
+    uint64_t life;
+} mixt__team_hold;
+
+/** A team of so many threads, the caller of a region being one; they start when they are first needed. 0: the default.
+ *  NULL: there is no memory. */
+mixt__team *mixt__team_open(int threads);
+/** Ends its threads. NULL is allowed. */
+void mixt__team_close(mixt__team *team);
+/** NULL: the process's. */
+int mixt__team_threads(const mixt__team *team);
+/** Regions of the calling thread are this team's from now on; NULL: the process's. Returns what was there before. */
+mixt__team_hold mixt__team_use(mixt__team *team);
+/** What the calling thread works with, for a thread that it starts. */
+mixt__team_hold mixt__team_now(void);
+void mixt__team_use_again(mixt__team_hold hold);
+
+/* ---- regions ---- */
 
 typedef struct mixt__range {
     int64_t begin, end;

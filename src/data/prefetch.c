@@ -49,9 +49,10 @@ struct mixt__prefetch {
     progress *progress; // (depth)
     char *buffers;
     mixt__prefetch_form form;
-    bool rounds;        // some input is rounded
-    float *samples;     // (thread_count) one each, before it is rounded
-    pthread_t *threads; // (thread_count)
+    bool rounds;          // some input is rounded
+    float *samples;       // (thread_count) one each, before it is rounded
+    pthread_t *threads;   // (thread_count)
+    mixt__team_hold team; // of who started them
     int thread_count;
     pid_t process;      // that has the threads
     int started, awake; // threads that have an index, and indices that may work
@@ -203,6 +204,7 @@ static void *work(void *argument)
     mixt__batch *slot;
     progress *state;
     int64_t first, count;
+    mixt__team_use_again(p->team);
     pthread_mutex_lock(&p->lock);
     int thread = p->started++;
     while (claim(p, thread, &slot, &state, &first, &count)) {
@@ -327,6 +329,7 @@ static mixt_status start_threads(mixt__prefetch *p)
     pthread_cond_init(&p->room, NULL);
     pthread_cond_init(&p->ready, NULL);
     p->awake = given ? given : 1;
+    p->team = mixt__team_now();
     int error = make_threads(p, wanted);
     if (p->thread_count) // fewer than wanted do as well
         return MIXT_OK;

@@ -326,13 +326,14 @@ static mixt_status choose(const mixt_run *run)
     snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->newer, MIXT_CHOICES_FILE);
     if ((!r->checkpoint && !*r->newer) || access(path, F_OK))
         return MIXT_OK;
-    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), &device));
-    if (!device->backend->choose)
-        return MIXT_OK;
-    MIXT_TRY(mixt__file_map_open(path, &map));
-    mixt__device_choose(device, (const char *)map.data, map.bytes);
-    mixt__file_map_close(&map);
-    return MIXT_OK;
+    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), 0, &device));
+    mixt_status status = device->backend->choose ? mixt__file_map_open(path, &map) : MIXT_OK;
+    if (status == MIXT_OK && device->backend->choose) {
+        mixt__device_choose(device, (const char *)map.data, map.bytes);
+        mixt__file_map_close(&map);
+    }
+    mixt__device_close(device);
+    return status;
 }
 
 mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options)

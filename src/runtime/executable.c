@@ -110,6 +110,7 @@ mixt_status mixt__executable_take(mixt__graph *graph, mixt__device *device, mixt
     }
     e->graph = graph;
     e->device = device;
+    mixt__device_enter(device);
     e->threads = mixt__threads_count();
     mixt_status status = build(e);
     if (status != MIXT_OK) {
@@ -298,6 +299,7 @@ static mixt_status run_nodes(mixt__executable *e, const mixt__run *run)
 
 mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
 {
+    mixt__device_enter(e->device);
     int before = mixt__threads_use(e->threads);
     mixt_status status = run_nodes(e, run);
     mixt__threads_use(before);
@@ -306,6 +308,7 @@ mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
 
 mixt_status mixt__executable_run_node(mixt__executable *e, const mixt__run *run, int64_t node)
 {
+    mixt__device_enter(e->device);
     int before = mixt__threads_use(e->threads);
     mixt_status status = run_node(e, run, node);
     mixt__threads_use(before);

@@ -28,7 +28,7 @@ static int open_gpu(void **state)
 {
     (void)state;
     const mixt__backend *cuda;
-    if (mixt__backend_cuda(&cuda) == MIXT_OK && cuda->open(0, &gpu) == MIXT_OK)
+    if (mixt__backend_cuda(&cuda) == MIXT_OK && cuda->open(0, 0, &gpu) == MIXT_OK)
         return 0;
     print_error("%s\n", mixt_error_text());
     return -1;

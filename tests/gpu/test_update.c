@@ -477,7 +477,7 @@ static void test_all_memory_is_the_workspace(void **state)
 int main(void)
 {
     const mixt__backend *cuda;
-    if (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &gpu) != MIXT_OK) {
+    if (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, 0, &gpu) != MIXT_OK) {
         print_message("skipped: %s\n", mixt_error_text());
         return 0;
     }

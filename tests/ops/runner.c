@@ -356,7 +356,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const mixt__backend *cuda;
-    if (!o.device && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &o.device) != MIXT_OK)) {
+    if (!o.device && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, 0, &o.device) != MIXT_OK)) {
         fprintf(stderr, "ops: %s\n", mixt_error_text());
         return 2;
     }

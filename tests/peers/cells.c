@@ -105,7 +105,7 @@ int main(int count, char **words)
     }
     const mixt__backend *cuda;
     device = &mixt__device_cpu;
-    if (!strcmp(words[6], "cuda") && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, &device) != MIXT_OK))
+    if (!strcmp(words[6], "cuda") && (mixt__backend_cuda(&cuda) != MIXT_OK || cuda->open(0, 0, &device) != MIXT_OK))
         fail("the GPU");
     const int64_t b = atoll(words[3]), t = atoll(words[4]), h = atoll(words[5]), rows = k->gates * h;
     const bool gru = k->forward == &mixt__op_gru;

@@ -128,7 +128,7 @@ static mixt_status open_gpu(mixt__device **device)
 {
     const mixt__backend *cuda;
     MIXT_TRY(mixt__backend_cuda(&cuda));
-    return cuda->open(0, device);
+    return cuda->open(0, 0, device);
 }
 
 int main(int argc, char **argv)

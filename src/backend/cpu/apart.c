@@ -331,11 +331,18 @@ static void fill_table(void)
     }
 }
 
-static mixt_status open_device(int number, mixt__device **device)
+static mixt_status open_device(int number, int threads, mixt__device **device)
 {
     (void)number;
+    mixt__threads_set(threads);
     *device = mixt__device_cpu_apart();
     return MIXT_OK;
+}
+
+/** There is one, which stays. */
+static void close_device(mixt__device *device)
+{
+    (void)device;
 }
 
 static void fill(void)
@@ -344,6 +351,7 @@ static void fill(void)
     apart.host_memory = false;
     apart.beside = &beside;
     apart.open = open_device;
+    apart.close = close_device;
     apart.kernels = kernels;
     apart.alloc = take;
     apart.free = give_back;

@@ -29,13 +29,14 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
 
 static void *take(mixt__device *device, size_t bytes)
 {
-    (void)device;
-    return mixt__alloc_uninit(bytes);
+    void *block = mixt__alloc_uninit(bytes);
+    __atomic_add_fetch(&device->held, mixt__alloc_size(block), __ATOMIC_RELAXED);
+    return block;
 }
 
 static void give_back(mixt__device *device, void *block)
 {
-    (void)device;
+    __atomic_sub_fetch(&device->held, mixt__alloc_size(block), __ATOMIC_RELAXED);
     mixt__free(block);
 }
 
@@ -47,13 +48,12 @@ static size_t available(mixt__device *device)
 
 static size_t allocated(mixt__device *device)
 {
-    (void)device;
-    return mixt__alloc_bytes();
+    return __atomic_load_n(&device->held, __ATOMIC_RELAXED);
 }
 
 static mixt_status zero(mixt__device *device, void *block, size_t bytes)
 {
-    (void)device;
+    mixt__device_enter(device);
     mixt__parallel_zero(block, bytes);
     return MIXT_OK;
 }
@@ -72,21 +72,23 @@ static mixt_status synchronize(mixt__device *device)
 }
 
 enum { MARKS_MAX = 1 << 16 };
-static double marks[MARKS_MAX];
 
 static mixt_status mark(mixt__device *device, int64_t index)
 {
-    (void)device;
     if (index >= MARKS_MAX)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a plan of more than %d calls cannot be timed call by call",
                           MARKS_MAX);
-    marks[index] = mixt__time_now();
+    if (!device->own)
+        device->own = mixt__alloc(MARKS_MAX * sizeof(double));
+    if (!device->own)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for time marks");
+    ((double *)device->own)[index] = mixt__time_now();
     return MIXT_OK;
 }
 
 static mixt_status between(mixt__device *device, int64_t first, int64_t last, double *seconds)
 {
-    (void)device;
+    const double *marks = device->own;
     *seconds = marks[last] - marks[first];
     return MIXT_OK;
 }
@@ -99,44 +101,56 @@ static size_t update_workspace(mixt__device *device, const mixt__segment *segmen
 
 static mixt_status gradient_stats(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__device_enter(device);
     return mixt__cpu_gradient_stats(update);
 }
 
 static mixt_status step_control(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__device_enter(device);
     return mixt__cpu_step_control(update);
 }
 
 static mixt_status optimizer_step(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__device_enter(device);
     return mixt__cpu_optimizer_step(update);
 }
 
 static mixt_status lamb_moments(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__device_enter(device);
     return mixt__cpu_lamb_moments(update);
 }
 
 static mixt_status lamb_weights(mixt__device *device, const mixt__update *update, const float *ratios)
 {
-    (void)device;
+    mixt__device_enter(device);
     return mixt__cpu_lamb_weights(update, ratios);
 }
 
-static mixt_status open_device(int number, mixt__device **device)
+static mixt_status open_device(int number, int threads, mixt__device **device)
 {
-    (void)number;
-    *device = &mixt__device_cpu;
+    mixt__device *d = mixt__alloc(sizeof *d);
+    *device = d;
+    if (d)
+        d->team = mixt__team_open(threads);
+    if (!d || !d->team) {
+        mixt__free(d);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a CPU's threads");
+    }
+    d->backend = &mixt__backend_cpu;
+    d->number = number;
     return MIXT_OK;
 }
 
 static void close_device(mixt__device *device)
 {
-    (void)device;
+    if (device == &mixt__device_cpu)
+        return;
+    mixt__team_close(device->team);
+    mixt__free(device->own);
+    mixt__free(device);
 }
 
 const mixt__backend mixt__backend_cpu = {

@@ -368,7 +368,7 @@ static void foresee(mixt__device *device, const mixt__call *calls, int64_t count
     mixt__cudnn_foresee(false);
 }
 
-static mixt_status open_numbered(int number, mixt__device **device);
+static mixt_status open_numbered(int number, int threads, mixt__device **device);
 
 static void close_device(mixt__device *device)
 {
@@ -451,10 +451,11 @@ static mixt_status open_device(void)
     return MIXT_OK;
 }
 
-static mixt_status open_numbered(int number, mixt__device **device)
+static mixt_status open_numbered(int number, int threads, mixt__device **device)
 {
     static bool opened;
     (void)number;
+    (void)threads;
     if (!opened)
         MIXT_TRY(open_device());
     opened = true;
