@@ -51,6 +51,10 @@ struct mixt__op {
     double (*bytes)(const mixt__graph *graph, const mixt__node *node);
     /** Whether this node draws random numbers; NULL: never. */
     bool (*random)(const mixt__node *node);
+    /** The rule by which ranks agree on the written_inputs that are STATE: each run makes them (1 - share) · old +
+     *  share · new, and ranks take the average of what their runs saw as new. Whether this node does that, and with
+     *  what share. NULL: it moves none. */
+    bool (*moves)(const mixt__node *node, double *share);
     /** Changes the attributes so that written_inputs are only read; NULL: it always writes them. */
     void (*freeze)(void *attrs);
     /** Changes the attributes of a second run of a node in the same pass: the same outputs, and written_inputs are left

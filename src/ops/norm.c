@@ -169,6 +169,13 @@ const mixt__op mixt__op_layer_norm_grad = {
     .flops = flops,
 };
 
+static bool moves(const mixt__node *node, double *share)
+{
+    const mixt__norm_attrs *at = node->attrs;
+    *share = (double)at->momentum;
+    return at->training;
+}
+
 /** Frozen statistics: the forward pass normalises by them, as in inference, and leaves them. */
 static void freeze(void *attrs)
 {
@@ -187,6 +194,7 @@ const mixt__op mixt__op_batch_norm = {
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 62, // a mask too; an addend comes later, when formats are chosen
     .written_inputs = 3u << 3,
+    .moves = moves,
     .freeze = freeze,
     .repeat = repeat,
     .infer = infer,

@@ -4,8 +4,7 @@
 #include "run/open/fit.h"
 
 #include "base/sizes.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
+#include "graph/op.h"
 #include "run/open/memory.h"
 #include "run/open/phases.h"
 #include "train/fit.h"
@@ -67,12 +66,13 @@ mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_
     return MIXT_OK;
 }
 
-/** Whether statistics of batch norm are taken from the samples of a pass. */
+/** Whether statistics are taken from the samples of a pass. Batch norm alone does that. */
 static bool has_batch_norm(const mixt__trainer *t)
 {
     const mixt__graph *g = mixt__trainer_compiled(t)->graph;
+    double share;
     for (int64_t i = 0; i < g->node_count; i++)
-        if (g->nodes[i].op == &mixt__op_batch_norm && ((const mixt__norm_attrs *)g->nodes[i].attrs)->training)
+        if (g->nodes[i].op->moves && g->nodes[i].op->moves(&g->nodes[i], &share))
             return true;
     return false;
 }

@@ -117,7 +117,7 @@ static mixt_status move_statistics(mixt__trainer *t)
         const float *share = r->added + p * r->moved_total;
         for (int64_t i = 0; i < r->moved_count; i++)
             for (int64_t k = 0; k < r->moved[i].count; k++, to++, share++)
-                *to = (float)((1 - r->moved[i].momentum) * (double)*to + (double)*share);
+                *to = (float)((1 - r->moved[i].share) * (double)*to + (double)*share);
     }
     return copy_moved(t, r->start, true);
 }

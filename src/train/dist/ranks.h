@@ -28,10 +28,10 @@
 
 typedef struct mixt__trainer mixt__trainer;
 
-/** Statistics of one batch norm, in the arena of state. */
+/** A running statistic, in the arena of state. */
 typedef struct mixt__moved {
     int64_t offset, count;
-    double momentum;
+    double share; // see mixt__op
 } mixt__moved;
 
 /** Passes that read weights. */

@@ -2,8 +2,7 @@
 #include "train/dist/ranks_memory.h"
 
 #include "base/threads.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
+#include "graph/op.h"
 #include "train/dist/lamb.h"
 #include "train/dist/local.h"
 #include "train/dist/sharded.h"
@@ -21,7 +20,7 @@ static size_t gradient_bytes(const mixt__trainer *t)
     return (size_t)t->params->total * sizeof(float);
 }
 
-/** Batch norms that move their statistics; a frozen one reads them. */
+/** Running statistics that a pass moves, of each the share by which it does. */
 static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *total)
 {
     const mixt__graph *g = t->train->graph;
@@ -29,12 +28,14 @@ static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *to
     *total = 0;
     for (int64_t i = 0; i < g->node_count; i++) {
         const mixt__node *n = &g->nodes[i];
-        const mixt__norm_attrs *at = n->attrs;
-        if (n->op != &mixt__op_batch_norm || !at->training || n->recomputed)
+        double share;
+        if (!n->op->moves || !n->op->moves(n, &share) || n->recomputed)
             continue;
-        for (int k = 3; k <= 4; k++) { // mean, variance
+        for (int k = 0; k < n->in_count; k++) {
             const mixt__value *v = &g->values[n->in[k]];
-            mixt__moved moved = {t->params->state_offset[v->param], mixt__shape_count(&v->shape), (double)at->momentum};
+            if (!mixt__bit(n->op->written_inputs, k) || v->role != MIXT_ROLE_STATE)
+                continue;
+            mixt__moved moved = {t->params->state_offset[v->param], mixt__shape_count(&v->shape), share};
             *total += moved.count;
             if (list)
                 list[count] = moved;
