@@ -19,6 +19,9 @@ typedef struct mixt__tensor {
     mixt__shape shape;
     int64_t strides[MIXT_MAX_RANK]; // in elements
     bool contiguous;                // row-major without gaps; always so unless the op's record allows strides
+    mixt__scale_kind scale_kind;    // of a pair, whose numbers are multiplied by scales (graph.h); NONE: it is none
+    int64_t scale_block;
+    float *scales;
 } mixt__tensor;
 
 /** A device that was opened. */

@@ -110,6 +110,20 @@ mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int3
     return MIXT_OK;
 }
 
+mixt_status mixt__graph_pair(mixt__graph *graph, int32_t value, mixt__role role, mixt__scale_kind kind, int64_t block)
+{
+    const mixt__value *v = &graph->values[value];
+    mixt__shape shape = mixt__scale_shape(&v->shape, kind, block);
+    const char *name = mixt__arena_printf(&graph->arena, "%s.scale", v->name);
+    int32_t scales, param = v->param;
+    if (!name)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    MIXT_TRY(mixt__graph_value(graph, role, MIXT_DTYPE_FP32, &shape, name, &scales));
+    graph->values[scales].param = param;
+    graph->values[value].scales = (mixt__scales){kind, block, scales};
+    return MIXT_OK;
+}
+
 bool mixt__graph_param_has(const mixt__graph *graph, int32_t param, mixt_dtype dtype)
 {
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
@@ -175,7 +189,10 @@ double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)
 
 double mixt__value_bytes(const mixt__value *value)
 {
-    return (double)mixt__shape_count(&value->shape) * (double)mixt_dtype_size(value->dtype);
+    double bytes = (double)mixt__shape_count(&value->shape) * (double)mixt_dtype_size(value->dtype);
+    mixt__shape scales = mixt__scale_shape(&value->shape, value->scales.kind, value->scales.block);
+    bool pair = value->scales.kind != MIXT_SCALE_NONE;
+    return bytes + (pair ? (double)mixt__shape_count(&scales) * (double)sizeof(float) : 0);
 }
 
 /** A value that stands twice among the inputs is read once. */

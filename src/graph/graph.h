@@ -30,6 +30,7 @@ typedef enum mixt__role {
     MIXT_ROLE_SEED,       // the loss's gradient: loss scale over accumulation count, one FP32
     MIXT_ROLE_CACHE, // what a generating model remembers from run to run: read and written in place by one node, in
                      // the format in which that node takes it
+    MIXT_ROLE_SCALE, // the scales of a parameter's copy that is a pair, FP32
     MIXT_ROLE_APART, // made by a node, in memory of its own beside the plan's
     MIXT_ROLE_COUNT
 } mixt__role;
@@ -39,8 +40,16 @@ typedef struct mixt__shape {
     int64_t dims[MIXT_MAX_RANK];
 } mixt__shape;
 
+/** Of a value that is a pair, number · scale: what shares a scale, and the scales. */
+typedef struct mixt__scales {
+    mixt__scale_kind kind; // NONE: numbers are the values
+    int64_t block;         // of BLOCK: elements along the last dimension that share one
+    int32_t value;         // FP32, in the shape of mixt__scale_shape
+} mixt__scales;
+
 typedef struct mixt__value {
     mixt_dtype dtype;
+    mixt__scales scales;
     mixt_dtype gradient; // the format in which its gradient is added up: its own, unless the policy types backward
                          // passes apart
     mixt__shape shape;
@@ -178,7 +187,12 @@ const char *mixt__class_reason(const mixt__op *op);
  *  op's class. NULL when memory ends. */
 const char *mixt__reason_join(mixt__graph *graph, const mixt__op *op, const char *first, const char *second);
 
-/** Bytes of all its elements. */
+/** The shape of a value's scales. */
+mixt__shape mixt__scale_shape(const mixt__shape *shape, mixt__scale_kind kind, int64_t block);
+/** Makes a value a pair, with scales of a role, its parameter's where it has one. */
+mixt_status mixt__graph_pair(mixt__graph *graph, int32_t value, mixt__role role, mixt__scale_kind kind, int64_t block);
+
+/** Bytes of all its elements, and of its scales. */
 double mixt__value_bytes(const mixt__value *value);
 
 /** A bit of a mask over a node's inputs or outputs; those past the 32nd (a concat may have more) are never set. */

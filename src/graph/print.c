@@ -12,12 +12,14 @@
 static void print_value(const mixt__graph *graph, int32_t id, char *text, size_t size)
 {
     const mixt__value *v = &graph->values[id];
+    static const char *const scales[] = {"", "/tensor", "/channel", "/block"};
     char shape[128], name[96];
     if (v->role == MIXT_ROLE_ACTIVATION)
         snprintf(name, sizeof name, "%%%d", id);
     else
         snprintf(name, sizeof name, "%s%.80s", v->role == MIXT_ROLE_GRAD ? "grad:" : "", v->name);
-    snprintf(text, size, "%s %s%s", name, mixt_dtype_name(v->dtype), mixt__shape_text(&v->shape, shape, sizeof shape));
+    snprintf(text, size, "%s %s%s%s", name, mixt_dtype_name(v->dtype), scales[v->scales.kind],
+             mixt__shape_text(&v->shape, shape, sizeof shape));
 }
 
 void mixt__graph_print(const mixt__graph *graph, void (*write)(void *argument, const char *line), void *argument)

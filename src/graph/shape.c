@@ -26,6 +26,18 @@ int64_t mixt__shape_count(const mixt__shape *shape)
     return count;
 }
 
+mixt__shape mixt__scale_shape(const mixt__shape *shape, mixt__scale_kind kind, int64_t block)
+{
+    mixt__shape scales = {0};
+    if (kind == MIXT_SCALE_CHANNEL && shape->rank)
+        scales = (mixt__shape){1, {shape->dims[0]}};
+    if (kind == MIXT_SCALE_BLOCK && shape->rank && block > 0) {
+        scales = *shape;
+        scales.dims[scales.rank - 1] = (scales.dims[scales.rank - 1] + block - 1) / block;
+    }
+    return scales;
+}
+
 bool mixt__shape_equal(const mixt__shape *a, const mixt__shape *b)
 {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);

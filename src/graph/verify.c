@@ -47,6 +47,26 @@ static mixt_status verify_written(const mixt__graph *graph, int64_t index, const
     return MIXT_OK;
 }
 
+/** Pairs go only where kernels take them, and their scales have the shape that they say. */
+static mixt_status verify_pairs(const mixt__graph *graph, int64_t index, const char *pass)
+{
+    const mixt__node *n = &graph->nodes[index];
+    for (int i = 0; i < n->in_count; i++) {
+        const mixt__value *v = &graph->values[n->in[i]];
+        if (v->scales.kind == MIXT_SCALE_NONE)
+            continue;
+        if (!mixt__bit(n->op->pair_inputs, i) || !mixt__value_contiguous(v))
+            return broken(graph, index, pass, "an input is a pair of numbers and scales");
+        if (v->scales.value <= 0 || v->scales.value >= graph->value_count)
+            return broken(graph, index, pass, "an input's scales are not a value");
+        const mixt__value *scales = &graph->values[v->scales.value];
+        mixt__shape shape = mixt__scale_shape(&v->shape, v->scales.kind, v->scales.block);
+        if (scales->dtype != MIXT_DTYPE_FP32 || !mixt__shape_equal(&scales->shape, &shape))
+            return broken(graph, index, pass, "an input's scales have another format or shape than it says");
+    }
+    return MIXT_OK;
+}
+
 static mixt_status verify_types(const mixt__graph *graph, int64_t index, const char *pass)
 {
     const mixt__node *n = &graph->nodes[index];
@@ -83,6 +103,7 @@ mixt_status mixt__graph_verify(const mixt__graph *graph, const char *after_pass)
     for (int64_t i = 0; i < graph->node_count; i++) {
         MIXT_TRY(verify_order(graph, i, after_pass));
         MIXT_TRY(verify_written(graph, i, after_pass));
+        MIXT_TRY(verify_pairs(graph, i, after_pass));
         MIXT_TRY(verify_types(graph, i, after_pass));
         MIXT_TRY(verify_arithmetic(graph, i, after_pass));
     }

@@ -155,14 +155,9 @@ int64_t mixt_plan_next(const mixt_trainer *t, const char *layer, int64_t index)
 static mixt_status read_value(const mixt_trainer *t, int64_t index, int position, bool output, mixt_plan_value *value)
 {
     static const char *const roles[MIXT_ROLE_COUNT] = {
-        [MIXT_ROLE_ACTIVATION] = "activation",
-        [MIXT_ROLE_INPUT] = "input",
-        [MIXT_ROLE_TARGET] = "target",
-        [MIXT_ROLE_PARAM] = "parameter",
-        [MIXT_ROLE_GRAD] = "gradient",
-        [MIXT_ROLE_STATE] = "state",
-        [MIXT_ROLE_SEED] = "seed",
-        [MIXT_ROLE_CACHE] = "cache",
+        [MIXT_ROLE_ACTIVATION] = "activation", [MIXT_ROLE_INPUT] = "input", [MIXT_ROLE_TARGET] = "target",
+        [MIXT_ROLE_PARAM] = "parameter",       [MIXT_ROLE_SCALE] = "scale", [MIXT_ROLE_GRAD] = "gradient",
+        [MIXT_ROLE_STATE] = "state",           [MIXT_ROLE_SEED] = "seed",   [MIXT_ROLE_CACHE] = "cache",
         [MIXT_ROLE_APART] = "statistics",
     };
     const mixt__executable *step;

@@ -122,8 +122,10 @@ typedef struct mixt__norm_attrs {
     bool totals;       // layer_norm_grad: output 3 is grad_src summed over all but its last dimension
 } mixt__norm_attrs;
 
+/** Of embedding and embedding_grad. */
 typedef struct mixt__embedding_attrs {
-    int64_t count; // rows of the table
+    int64_t count;    // rows of the table: of the gradient only
+    mixt_dtype dtype; // of the result, where the table is a pair; NONE: the table's. Made by the precision pass only
 } mixt__embedding_attrs;
 
 typedef struct mixt__attention_attrs {

@@ -9,8 +9,13 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
         return mixt__fail(MIXT_ERROR_SHAPE,
                           "embedding needs a table (rows, features) and INT32 indices, got %s indices",
                           mixt_dtype_name(ids->dtype));
+    const mixt__embedding_attrs *at = node->attrs;
     out.dims[out.rank++] = table->shape.dims[1];
-    mixt__set_out(r, 0, &out, table->dtype);
+    bool pair = table->scales.kind != MIXT_SCALE_NONE;
+    if (pair && (table->scales.kind != MIXT_SCALE_CHANNEL || !mixt__format_may(at->dtype, MIXT_MAY_HOLD)))
+        return mixt__fail(MIXT_ERROR_DTYPE, "a table of %s needs a scale for each row and a format to give",
+                          mixt_dtype_name(table->dtype));
+    mixt__set_out(r, 0, &out, pair ? at->dtype : table->dtype);
     return MIXT_OK;
 }
 
@@ -39,6 +44,8 @@ const mixt__op mixt__op_embedding = {
     .name = "embedding",
     .precision = MIXT_CLASS_LOW,
     .work = MIXT_WORK_OTHER,
+    .attrs_size = sizeof(mixt__embedding_attrs),
+    .pair_inputs = 1,
     .infer = infer,
     .grad = grad,
     .bytes = bytes,
@@ -80,7 +87,7 @@ const mixt__op mixt__op_embedding_grad = {
 
 mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids)
 {
-    return mixt__builder_node(b, &mixt__op_embedding, NULL, NULL, (mixt_value[]){table, ids}, 2);
+    return mixt__builder_node(b, &mixt__op_embedding, NULL, &(mixt__embedding_attrs){0}, (mixt_value[]){table, ids}, 2);
 }
 
 mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids)
@@ -103,5 +110,5 @@ mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids
                          .init = o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_ZERO};
     table.init_scale = o->init;
     mixt_value in[2] = {mixt__builder_param(b, name, "weight", &table), ids};
-    return mixt__builder_node(b, &mixt__op_embedding, name, NULL, in, 2);
+    return mixt__builder_node(b, &mixt__op_embedding, name, &(mixt__embedding_attrs){0}, in, 2);
 }

@@ -2,6 +2,9 @@
  *
  * Either b is a plain matrix and all leading dimensions of a are rows, (…, K)·(K, N) → (…, N), or both have the same
  * leading (batch) dimensions, (…, M, K)·(…, K, N) → (…, M, N). trans_a and trans_b swap the last two dimensions.
+ *
+ * A plain b may be a pair: numbers with a scale for each of its rows as it is stored. Its values are rounded to a's
+ * format, or left in FP32, before they are multiplied.
  */
 #include "ops/rules.h"
 
@@ -25,7 +28,11 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__matmul_attrs *at = node->attrs;
     const mixt__value *va = mixt__in(graph, node, 0), *vb = mixt__in(graph, node, 1);
     const mixt__shape *a = &va->shape, *b = &vb->shape;
-    if (va->dtype != vb->dtype)
+    bool pair = vb->scales.kind != MIXT_SCALE_NONE;
+    if (pair && (vb->scales.kind != MIXT_SCALE_CHANNEL || b->rank != 2 || !mixt__format_may(va->dtype, MIXT_MAY_HOLD)))
+        return mixt__fail(MIXT_ERROR_DTYPE, "a weight of %s must be a matrix with a scale for each of its rows",
+                          mixt_dtype_name(vb->dtype));
+    if (!pair && va->dtype != vb->dtype)
         return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format",
                           mixt_dtype_name(va->dtype), mixt_dtype_name(vb->dtype));
     if (a->rank < 1 || b->rank < 2)
@@ -150,6 +157,7 @@ const mixt__op mixt__op_matmul = {
     .work = MIXT_WORK_PRODUCTS,
     .attrs_size = sizeof(mixt__matmul_attrs),
     .fp32_inputs = 1u << 2,
+    .pair_inputs = 1u << 1,
     .strided_inputs = 3,
     .accumulate_outputs = 3,
     .matrix_work = true,

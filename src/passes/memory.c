@@ -35,7 +35,7 @@ static int32_t block_of(const planner *p, int32_t value)
     return p->block_of[mixt__value_base(p->graph, value)];
 }
 
-static void touch(planner *p, int32_t value, int64_t node)
+static void touch_one(planner *p, int32_t value, int64_t node)
 {
     int32_t b = block_of(p, value);
     if (b < 0)
@@ -45,6 +45,15 @@ static void touch(planner *p, int32_t value, int64_t node)
         k->first = node;
     if (node > k->last)
         k->last = node;
+}
+
+/** A pair's scales live as long as its numbers. */
+static void touch(planner *p, int32_t value, int64_t node)
+{
+    int32_t scales = p->graph->values[value].scales.value;
+    touch_one(p, value, node);
+    if (scales)
+        touch_one(p, scales, node);
 }
 
 static void find_lives(planner *p)

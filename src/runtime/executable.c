@@ -42,6 +42,8 @@ static mixt__tensor describe(const mixt__graph *graph, int32_t id)
     const mixt__value *v = &graph->values[id];
     mixt__tensor t = {.dtype = v->dtype, .shape = v->shape, .contiguous = mixt__value_contiguous(v)};
     memcpy(t.strides, v->strides, sizeof t.strides);
+    t.scale_kind = v->scales.kind;
+    t.scale_block = v->scales.block;
     return t;
 }
 
@@ -185,6 +187,7 @@ static char *owner_address(const mixt__executable *e, int32_t id, const mixt__pa
     case MIXT_ROLE_APART:
         return e->apart + e->plan.offset[id];
     case MIXT_ROLE_PARAM:
+    case MIXT_ROLE_SCALE:
     case MIXT_ROLE_GRAD:
     case MIXT_ROLE_STATE:
         return mixt__params_address(params, v, node);
@@ -215,8 +218,11 @@ void mixt__executable_bind(mixt__executable *e, const mixt__params *params, floa
     for (int64_t i = 0; i < e->graph->node_count; i++) {
         const mixt__node *n = &e->graph->nodes[i];
         mixt__call *call = &e->calls[i];
-        for (int k = 0; k < n->in_count; k++)
+        for (int k = 0; k < n->in_count; k++) {
+            int32_t scales = e->graph->values[n->in[k]].scales.value;
             call->in[k].data = address(e, n->in[k], params, i);
+            call->in[k].scales = scales ? address(e, scales, params, i) : NULL;
+        }
         for (int o = 0; o < n->out_count; o++)
             call->out[o].data = address(e, n->out[o], params, i);
         call->workspace = e->workspace;

@@ -106,6 +106,24 @@ test_tensor *case_input(test_case *c, mixt_dtype dtype, mixt__shape shape)
     return t;
 }
 
+test_tensor *case_pair(test_case *c, mixt__shape shape)
+{
+    test_tensor *t = append(c, MIXT_DTYPE_INT8, shape);
+    int64_t rows = shape.dims[0], width = rows ? t->count / rows : 0;
+    t->number = case_alloc(c, (size_t)t->count * sizeof(double));
+    t->scale = case_alloc(c, (size_t)rows * sizeof(double));
+    for (int64_t r = 0; r < rows; r++) {
+        double scale = c->integers ? 1 : number_round(case_uniform(c, 0.5, 1) / 127, MIXT_DTYPE_FP32);
+        t->scale[r] = next_random(c) % 8 ? scale : 0;
+    }
+    for (int64_t i = 0; i < t->count; i++) {
+        double x = c->integers ? (double)(next_random(c) % 5) - 2 : floor(case_uniform(c, -127, 128));
+        t->number[i] = t->scale[i / width] > 0 ? x : 0;
+        t->value[i] = t->number[i] * t->scale[i / width];
+    }
+    return t;
+}
+
 test_tensor *case_indices(test_case *c, mixt__shape shape, int64_t low, int64_t high)
 {
     test_tensor *t = append(c, MIXT_DTYPE_INT32, shape);
@@ -140,6 +158,9 @@ void case_infer(test_case *c)
         return;
     for (int i = 0; i < c->in_count; i++)
         if (mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, c->in[i].dtype, &c->in[i].shape, "in", &in[i]) != MIXT_OK)
+            c->error = mixt_error_text();
+        else if (c->in[i].scale &&
+                 mixt__graph_pair(graph, in[i], MIXT_ROLE_ACTIVATION, MIXT_SCALE_CHANNEL, 0) != MIXT_OK)
             c->error = mixt_error_text();
     if (c->error || mixt__graph_node(graph, c->op, "test", &c->attrs, in, c->in_count, &node) != MIXT_OK) {
         c->error = mixt_error_text();

@@ -26,7 +26,7 @@ typedef struct run {
     const test_case *c;
     const variant *v;
     result *r;
-    buffer in[MAX_TENSORS], out[MAX_TENSORS], workspace;
+    buffer in[MAX_TENSORS], scales[MAX_TENSORS], out[MAX_TENSORS], workspace;
     double *old[MAX_TENSORS]; // contents of outputs that are added to
     mixt__tensor in_tensors[MAX_TENSORS], out_tensors[MAX_TENSORS];
     mixt__call call;
@@ -190,6 +190,8 @@ static void check(run *x, bool added)
             compare(x, "input written in place", i, &x->c->after[i], &x->in[i], NULL);
         else if (i != x->v->in_place && memcmp(x->in[i].raw, x->in[i].before, x->in[i].bytes))
             fail(x, "an input was changed");
+        if (x->c->in[i].scale && memcmp(x->scales[i].raw, x->scales[i].before, x->scales[i].bytes))
+            fail(x, "an input's scales were changed");
     }
     if (memcmp(x->workspace.raw, x->workspace.before, GUARD) ||
         memcmp(x->workspace.raw + x->workspace.bytes - GUARD, x->workspace.before + x->workspace.bytes - GUARD, GUARD))
@@ -206,8 +208,13 @@ static void snapshot(buffer *b)
 static void start(run *x)
 {
     for (int i = 0; i < x->c->in_count; i++) {
-        write_values(&x->in[i], x->c->in[i].value, x->c->in[i].count);
+        const test_tensor *t = &x->c->in[i];
+        write_values(&x->in[i], t->scale ? t->number : t->value, t->count);
         snapshot(&x->in[i]);
+        if (!t->scale)
+            continue;
+        write_values(&x->scales[i], t->scale, t->shape.dims[0]);
+        snapshot(&x->scales[i]);
     }
     for (int o = 0; o < x->c->out_count; o++) {
         bool is_input = o == 0 && x->v->in_place >= 0;
@@ -227,8 +234,11 @@ static void start(run *x)
 static int buffers(run *x, buffer **list)
 {
     int count = 0;
-    for (int i = 0; i < x->c->in_count; i++)
+    for (int i = 0; i < x->c->in_count; i++) {
         list[count++] = &x->in[i];
+        if (x->c->in[i].scale)
+            list[count++] = &x->scales[i];
+    }
     for (int o = 0; o < x->c->out_count; o++)
         if (o > 0 || x->v->in_place < 0)
             list[count++] = &x->out[o];
@@ -241,7 +251,7 @@ static void place_mirrors(run *x)
 {
     static unsigned char *slab;
     static size_t slab_bytes;
-    buffer *list[2 * MAX_TENSORS + 1];
+    buffer *list[3 * MAX_TENSORS + 1];
     int count = buffers(x, list);
     size_t need = MIRROR_ALIGNMENT;
     for (int i = 0; i < count; i++)
@@ -267,7 +277,7 @@ static void *mirrored(const buffer *b)
 
 static mixt_status copy_mirrors(run *x, bool back)
 {
-    buffer *list[2 * MAX_TENSORS + 1];
+    buffer *list[3 * MAX_TENSORS + 1];
     int count = device->backend->host_memory ? 0 : buffers(x, list);
     for (int i = 0; i < count; i++)
         MIXT_TRY(back ? mixt__device_download(device, list[i]->raw, list[i]->device, list[i]->bytes)
@@ -337,8 +347,14 @@ static void build(run *x)
     const test_case *c = x->c;
     const mixt__op *op = c->op;
     for (int i = 0; i < c->in_count; i++) {
-        make_buffer(&x->in[i], &c->in[i], c->in[i].dtype, op->strided_inputs >> i & 1 ? x->v->inputs : LAYOUT_PLAIN);
+        bool strided = op->strided_inputs >> i & 1 && !c->in[i].scale;
+        make_buffer(&x->in[i], &c->in[i], c->in[i].dtype, strided ? x->v->inputs : LAYOUT_PLAIN);
         x->in_tensors[i] = x->in[i].tensor;
+        if (!c->in[i].scale)
+            continue;
+        make_buffer(&x->scales[i], &(test_tensor){.shape = {1, {c->in[i].shape.dims[0]}}}, MIXT_DTYPE_FP32,
+                    LAYOUT_PLAIN);
+        x->in_tensors[i].scale_kind = MIXT_SCALE_CHANNEL;
     }
     for (int o = 0; o < c->out_count; o++) {
         bool param = x->v->param_grad && added_outputs(c) >> o & 1;
@@ -373,6 +389,8 @@ static void destroy(run *x)
     for (int i = 0; i < x->c->in_count; i++) {
         free(x->in[i].raw);
         free(x->in[i].before);
+        free(x->scales[i].raw);
+        free(x->scales[i].before);
     }
     for (int o = 0; o < x->c->out_count; o++) {
         if (o > 0 || x->v->in_place < 0)
@@ -407,8 +425,10 @@ static bool prepare(run *x, const mixt__kernel *kernel)
     x->workspace.raw = take(x->workspace.bytes);
     x->workspace.before = take(x->workspace.bytes);
     place_mirrors(x);
-    for (int i = 0; i < x->c->in_count; i++)
+    for (int i = 0; i < x->c->in_count; i++) {
         x->in_tensors[i].data = mirrored(&x->in[i]);
+        x->in_tensors[i].scales = x->c->in[i].scale ? mirrored(&x->scales[i]) : NULL;
+    }
     for (int o = 0; o < x->c->out_count; o++)
         x->out_tensors[o].data = mirrored(&x->out[o]);
     x->call.workspace = x->workspace.device + GUARD;

@@ -6,15 +6,22 @@
 static void make(test_case *c)
 {
     mixt__shape table = problem_shape(c, "table");
-    case_input(c, c->dtype, table);
+    if (problem_int(c, "pair", 0)) {
+        case_pair(c, table);
+        c->attrs.embedding.dtype = c->dtype;
+    } else {
+        case_input(c, c->dtype, table);
+    }
     case_indices(c, problem_shape(c, "ids"), 0, table.dims[0]);
 }
 
 static void expect(test_case *c)
 {
     int64_t width = c->in[0].shape.dims[1];
-    for (int64_t i = 0; i < c->out[0].count; i++)
+    for (int64_t i = 0; i < c->out[0].count; i++) {
         c->out[0].value[i] = c->in[0].value[(int64_t)c->in[1].value[i / width] * width + i % width];
+        c->out[0].slack[i] = c->in[0].scale ? U32 * fabs(c->out[0].value[i]) : 0; // scaled in FP32
+    }
 }
 
 static void make_grad(test_case *c)

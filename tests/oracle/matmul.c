@@ -31,7 +31,10 @@ static void make(test_case *c)
         }
     mixt__shape a = problem_shape(c, "a"), b = problem_shape(c, "b"), y = a;
     case_input(c, c->dtype, a);
-    case_input(c, c->dtype, b);
+    if (problem_int(c, "pair", 0))
+        case_pair(c, b);
+    else
+        case_input(c, c->dtype, b);
     if (a.rank < 1 || b.rank < 2)
         return;
     int64_t n = b.dims[b.rank - (at->trans_b ? 2 : 1)];
@@ -90,6 +93,8 @@ static void expect(test_case *c)
     int64_t m = rows ? y->count / (n > 0 ? n : 1) : at->trans_a ? da[1] : da[0];
     int64_t batch = rows || m * n == 0 ? 1 : y->count / (m * n);
     double operands = 2 * number_operand(c); // cuBLAS multiplies
+    if (b->scale)                            // scaled in FP32, then perhaps rounded to the other operand's format
+        operands += U32 + number_roundoff(c->dtype);
     int exponent;
     c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue == MIXT_EPILOGUE_GELU ||
                  at->epilogue == MIXT_EPILOGUE_GELU_GRAD;

@@ -85,6 +85,8 @@ double number_decode(const void *array, mixt_dtype dtype, int64_t index)
 {
     if (dtype == MIXT_DTYPE_INT32)
         return ((const int32_t *)array)[index];
+    if (dtype == MIXT_DTYPE_INT8)
+        return ((const int8_t *)array)[index];
     if (dtype == MIXT_DTYPE_INT64)
         return (double)((const int64_t *)array)[index];
     if (dtype == MIXT_DTYPE_FP64)
@@ -107,6 +109,10 @@ void number_encode(void *array, mixt_dtype dtype, int64_t index, double value)
 {
     if (dtype == MIXT_DTYPE_INT32) {
         ((int32_t *)array)[index] = (int32_t)value;
+        return;
+    }
+    if (dtype == MIXT_DTYPE_INT8) {
+        ((int8_t *)array)[index] = (int8_t)value;
         return;
     }
     if (dtype == MIXT_DTYPE_FP32) {

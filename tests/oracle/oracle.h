@@ -26,8 +26,9 @@ typedef struct test_tensor {
     mixt_dtype dtype;
     mixt__shape shape;
     int64_t count;
-    double *value; // what the format can hold, for inputs; exact, for outputs
-    double *slack; // outputs only
+    double *value;          // what the format can hold, for inputs; exact, for outputs
+    double *slack;          // outputs only
+    double *number, *scale; // of a pair: what is stored, and a scale for each index of the first dimension; else NULL
 } test_tensor;
 
 typedef struct test_case {
@@ -109,6 +110,8 @@ double case_uniform(test_case *c, double low, double high);
 /** Appends an input drawn from [-1, 1], or from small integers. */
 test_tensor *case_input(test_case *c, mixt_dtype dtype, mixt__shape shape);
 test_tensor *case_input_between(test_case *c, mixt_dtype dtype, mixt__shape shape, double low, double high);
+/** Appends a pair: INT8 numbers with a scale for each row, some of which are 0. */
+test_tensor *case_pair(test_case *c, mixt__shape shape);
 /** Appends integers in [low, high). */
 test_tensor *case_indices(test_case *c, mixt__shape shape, int64_t low, int64_t high);
 /** Appends a copy of a tensor of the forward case, rounded to its format. */

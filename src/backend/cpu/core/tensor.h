@@ -3,6 +3,7 @@
 #define MIXT_BACKEND_CPU_CORE_TENSOR_H
 
 #include "backend/backend.h"
+#include "num/num.h"
 
 static inline int64_t mixt__tensor_cols(const mixt__tensor *tensor)
 {
@@ -15,6 +16,19 @@ static inline int64_t mixt__tensor_rows(const mixt__tensor *tensor)
     for (int i = 0; i + 1 < tensor->shape.rank; i++)
         rows *= tensor->shape.dims[i];
     return rows;
+}
+
+static inline bool mixt__tensor_is_pair(const mixt__tensor *tensor)
+{
+    return tensor->scale_kind != MIXT_SCALE_NONE;
+}
+
+/** Element `index` of a tensor, which may be a pair with a scale for each index of its first dimension; for plain
+ *  kernels. */
+static inline float mixt__tensor_load(const mixt__tensor *tensor, int64_t index)
+{
+    float number = mixt__load(tensor->data, tensor->dtype, index);
+    return mixt__tensor_is_pair(tensor) ? number * tensor->scales[index / tensor->strides[0]] : number;
 }
 
 static inline bool mixt__call_adds(const mixt__call *call, int output)

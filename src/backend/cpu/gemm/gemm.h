@@ -1,8 +1,8 @@
 /* The matrix-product engine of the CPU backend: C = A·B (+ C) (+ bias), any mix of formats, FP32 accumulation.
  *
- * Operands are repacked block by block into cache-sized FP32 (or BF16-pair) panels, so widening BF16/FP16, transposes
- * and gathers (convolution's patches) cost no extra pass. Threads split the result by blocks and never the sum: the
- * same bits for the same thread count.
+ * Operands are repacked block by block into cache-sized FP32 (or BF16-pair) panels, so widening BF16/FP16, scaling what
+ * has scales, transposes and gathers (convolution's patches) cost no extra pass. Threads split the result by blocks and
+ * never the sum: the same bits for the same thread count.
  */
 #ifndef MIXT_BACKEND_CPU_GEMM_GEMM_H
 #define MIXT_BACKEND_CPU_GEMM_GEMM_H
@@ -19,8 +19,11 @@ typedef void mixt__gemm_gather_fn(const void *argument, int64_t row, int64_t row
  *  With `gather`, data and strides are not used. */
 typedef struct mixt__gemm_operand {
     const void *data;
-    mixt_dtype dtype; /**< FP32, FP16 or BF16 */
+    mixt_dtype dtype; /**< FP32, FP16 or BF16; with scales what they scale */
     int64_t row_stride, col_stride;
+    bool pair;           /**< of B: numbers to be multiplied by scales, … */
+    bool scaled_columns; /**< … one for each column, else for each row; */
+    const float *scales; /**< columns have unit stride along K then, rows along N */
     mixt__gemm_gather_fn *gather;
     const void *gather_argument;
 } mixt__gemm_operand;
@@ -48,7 +51,8 @@ typedef struct mixt__gemm_problem {
     bool add_row_sums;           /**< to what stands there */
     const void *b_packed;        /**< B as mixt__gemm_pack_whole_b left it: `b` is then not read; NULL for none */
     const mixt__gemm_plan *plan; /**< from mixt__gemm_plan_keep; NULL: made for each run */
-    bool low; /**< both operands are BF16: multiply them as BF16 pairs where the CPU can (AVX512-BF16, AMX) */
+    bool low; /**< both operands are BF16, or A is and B has scales: multiply them as BF16 pairs where the CPU can
+                 (AVX512-BF16, AMX) */
 } mixt__gemm_problem;
 
 /** Scratch bytes that mixt__gemm_run needs for a problem of this shape and these formats, with the library's threads.

@@ -113,7 +113,10 @@ static mixt__gemm_problem problem(const mixt__call *call, const product *p)
     g.epilogue_argument = &call->in[call->in_count - 1];
     g.row_sums = at->row_sums ? call->out[1].data : NULL;
     g.add_row_sums = mixt__call_adds(call, 1);
-    g.low = g.a.dtype == MIXT_DTYPE_BF16 && g.b.dtype == MIXT_DTYPE_BF16;
+    g.b.pair = mixt__tensor_is_pair(&call->in[1]);
+    g.b.scaled_columns = at->trans_b;
+    g.b.scales = call->in[1].scales;
+    g.low = g.a.dtype == MIXT_DTYPE_BF16 && (g.b.dtype == MIXT_DTYPE_BF16 || g.b.pair);
     return g;
 }
 
@@ -167,7 +170,7 @@ static float dot(const mixt__call *call, const product *p, int64_t a, int64_t b)
     double sum = 0;
     for (int64_t k = 0; k < p->k; k++)
         sum += (double)mixt__load(call->in[0].data, call->in[0].dtype, a + k * p->a_col) *
-               (double)mixt__load(call->in[1].data, call->in[1].dtype, b + k * p->b_row);
+               (double)mixt__tensor_load(&call->in[1], b + k * p->b_row);
     return (float)sum;
 }
 

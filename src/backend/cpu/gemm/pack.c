@@ -2,11 +2,13 @@
  *
  * Gathered values are FP32. Where a panel of B is FP32 as well, the function writes straight into it; everything else
  * goes through the thread's own small buffer, and to BF16 first when the kernel multiplies pairs (exact: an operand
- * marked BF16 gathers BF16 values).
+ * marked BF16 gathers BF16 values). Numbers with scales go the same way, a panel's worth at a time, in the order in
+ * which they lie in memory: then they are rounded to BF16 there.
  */
 #include "backend/cpu/gemm/plan.h"
 
 #include "num/num.h"
+#include "num/quantise.h"
 
 enum { CHUNK = 128 }; // rows of B gathered at once on the way to pairs; a multiple of every kernel's step
 
@@ -14,7 +16,7 @@ static int64_t gather_elements(const mixt__gemm_problem *p, const mixt__gemm_pla
 {
     const mixt__gemm_kernel *kernel = plan->kernel;
     int64_t a = p->a.gather && !plan->direct ? kernel->a_width * plan->kc : 0;
-    int64_t b = p->b.gather && kernel->pairs ? CHUNK * kernel->nr : 0;
+    int64_t b = p->b.pair || (p->b.gather && kernel->pairs) ? CHUNK * kernel->nr : 0;
     return ((a > b ? a : b) + 15) & ~(int64_t)15;
 }
 
@@ -93,6 +95,36 @@ static void gather_b(const mixt__gemm_problem *p, const mixt__gemm_kernel *kerne
     }
 }
 
+/** Elements of a panel's columns, scaled, into the thread's own buffer, column after column or row after row as they
+ * lie in memory. */
+static void scale_b(const mixt__gemm_operand *b, int64_t col, int64_t cols, int64_t row, int64_t rows, float *values)
+{
+    bool by_columns = b->scaled_columns;
+    int64_t lines = by_columns ? cols : rows, width = by_columns ? rows : cols, first = by_columns ? col : row;
+    for (int64_t i = 0; i < lines; i++) {
+        const void *src = by_columns ? at(b, row, col + i) : at(b, row + i, col);
+        mixt__dequantise(values + i * width, src, b->dtype, width, b->scales[first + i]);
+    }
+}
+
+static void pack_pair_b(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t col, int64_t k0,
+                        mixt__gemm_pack pack, float *own)
+{
+    int64_t k = pack.k, units = pack.units, per_unit = kernel->pairs ? 2 : 1;
+    bool by_columns = p->b.scaled_columns;
+    char *dst = pack.dst;
+    for (int64_t done = 0; done < k; done += CHUNK) {
+        pack.k = k - done < CHUNK ? k - done : CHUNK;
+        pack.units = k - done <= CHUNK ? units - done / per_unit : CHUNK / per_unit;
+        pack.lane_stride = by_columns ? pack.k : 1;
+        pack.k_stride = by_columns ? 1 : pack.lanes;
+        pack.dst = dst + done / per_unit * kernel->nr * 4;
+        scale_b(&p->b, col, pack.lanes, k0 + done, pack.k, own);
+        use_gathered(&pack, kernel, own, pack.k * pack.lanes);
+        kernel->pack_b(&pack);
+    }
+}
+
 void mixt__gemm_pack_b(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t col, int64_t cols,
                        int64_t k0, int64_t k, void *dst, void *own)
 {
@@ -102,12 +134,15 @@ void mixt__gemm_pack_b(const mixt__gemm_problem *p, const mixt__gemm_kernel *ker
                             .used = kernel->nr,
                             .width = kernel->nr,
                             .dst = dst};
-    for (int64_t done = 0; p->b.gather && done < cols; done += kernel->nr) {
+    for (int64_t done = 0; (p->b.gather || p->b.pair) && done < cols; done += kernel->nr) {
         pack.lanes = cols - done < kernel->nr ? cols - done : kernel->nr;
-        gather_b(p, kernel, col + done, k0, pack, own);
+        if (p->b.gather)
+            gather_b(p, kernel, col + done, k0, pack, own);
+        else
+            pack_pair_b(p, kernel, col + done, k0, pack, own);
         pack.dst = (char *)pack.dst + pack.units * pack.width * 4;
     }
-    if (p->b.gather)
+    if (p->b.gather || p->b.pair)
         return;
     pack.src = at(&p->b, k0, col);
     pack.dtype = p->b.dtype;

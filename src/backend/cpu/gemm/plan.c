@@ -26,7 +26,7 @@ const mixt__gemm_kernel *mixt__gemm_kernel_for(const mixt__gemm_problem *p)
 {
     static const mixt__gemm_kernel *const table[] = {&mixt__gemm_kernel_amx, &mixt__gemm_kernel_avx512bf16,
                                                      &mixt__gemm_kernel_avx512, &mixt__gemm_kernel_avx2};
-    bool low = p->low && p->a.dtype == MIXT_DTYPE_BF16 && p->b.dtype == MIXT_DTYPE_BF16;
+    bool low = p->low && p->a.dtype == MIXT_DTYPE_BF16 && (p->b.dtype == MIXT_DTYPE_BF16 || p->b.pair);
     if (forced && (low || !forced->pairs))
         return forced;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

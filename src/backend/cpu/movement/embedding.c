@@ -4,8 +4,10 @@
  * every element of the table sees its additions in the same order whatever the thread count.
  */
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/core/tensor.h"
 #include "backend/cpu/kernels.h"
 #include "base/threads.h"
+#include "num/quantise.h"
 
 enum { LINE = 16, COLUMN_TILE = 1024, ZERO_GRAIN = 65536 };
 
@@ -47,11 +49,30 @@ static void copy_rows(void *argument, int64_t begin, int64_t end, int thread)
         memcpy((char *)dst->data + (size_t)i * bytes, (const char *)table->data + (size_t)l->ids[i] * bytes, bytes);
 }
 
+/** Rows of a table of pairs: a scale for each. */
+static void widen_rows(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const lookup *l = argument;
+    const mixt__tensor *table = &l->call->in[0], *dst = &l->call->out[0];
+    mixt__narrow_fn *narrow = mixt__narrow(dst->dtype);
+    size_t number = mixt_dtype_size(table->dtype), element = mixt_dtype_size(dst->dtype);
+    float tile[COLUMN_TILE];
+    (void)thread;
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t c = 0; c < l->columns; c += COLUMN_TILE) {
+            int64_t width = l->columns - c < COLUMN_TILE ? l->columns - c : COLUMN_TILE, row = l->ids[i];
+            mixt__dequantise(tile, (const char *)table->data + (size_t)(row * l->columns + c) * number, table->dtype,
+                             width, table->scales[row]);
+            narrow((char *)dst->data + (size_t)(i * l->columns + c) * element, tile, width);
+        }
+}
+
 static mixt_status forward_run(const mixt__call *call)
 {
     lookup l = forward_lookup(call);
     MIXT_TRY(check_ids(&l));
-    mixt__parallel(l.id_count, mixt__row_grain(l.columns), copy_rows, &l);
+    mixt__parallel(l.id_count, mixt__row_grain(l.columns), mixt__tensor_is_pair(&call->in[0]) ? widen_rows : copy_rows,
+                   &l);
     return MIXT_OK;
 }
 
@@ -62,8 +83,7 @@ static mixt_status forward_plain_run(const mixt__call *call)
     MIXT_TRY(check_ids(&l));
     for (int64_t i = 0; i < l.id_count; i++)
         for (int64_t c = 0; c < l.columns; c++)
-            mixt__store(dst->data, dst->dtype, i * l.columns + c,
-                        mixt__load(table->data, table->dtype, l.ids[i] * l.columns + c));
+            mixt__store(dst->data, dst->dtype, i * l.columns + c, mixt__tensor_load(table, l.ids[i] * l.columns + c));
     return MIXT_OK;
 }
 
