@@ -76,11 +76,11 @@ static const mixt__param_role known[MIXT_PARAM_COPY + 1] = {
 static int64_t scales_of(const mixt__param_role *role, const mixt__param *param)
 {
     switch (role->scales) {
-    case MIXT_SCALES_TENSOR:
+    case MIXT_SCALE_TENSOR:
         return 1;
-    case MIXT_SCALES_CHANNEL:
+    case MIXT_SCALE_CHANNEL:
         return param->shape.rank ? param->shape.dims[0] : 1;
-    case MIXT_SCALES_BLOCK:
+    case MIXT_SCALE_BLOCK:
         return (param->count + role->block - 1) / role->block;
     default:
         return 0;

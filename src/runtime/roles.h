@@ -25,14 +25,6 @@ enum {
     MIXT_PARAM_ROLES = MIXT_PARAM_COPY + MIXT_DTYPE_COUNT,
 };
 
-/** What numbers are multiplied with after they are widened, one FP32 a … */
-typedef enum mixt__role_scales {
-    MIXT_SCALES_NONE,
-    MIXT_SCALES_TENSOR,
-    MIXT_SCALES_CHANNEL, // index of the first dimension
-    MIXT_SCALES_BLOCK,   // `block` elements that lie one after the other
-} mixt__role_scales;
-
 typedef enum mixt__role_layout { MIXT_ROLE_AS_IS, MIXT_ROLE_TRANSPOSED } mixt__role_layout;
 typedef enum mixt__role_place { MIXT_PLACE_DEVICE, MIXT_PLACE_HOST } mixt__role_place;
 
@@ -65,8 +57,8 @@ typedef struct mixt__param_role {
     const char *prefix; // of its tensors' names in a checkpoint; NULL: it is not saved
     mixt_dtype format;
     bool stochastic; // whoever writes it rounds so; else to the nearest, ties to even
-    mixt__role_scales scales;
-    int64_t block; // of MIXT_SCALES_BLOCK
+    mixt__scale_kind scales;
+    int64_t block; // of MIXT_SCALE_BLOCK
     mixt__role_layout layout;
     mixt__role_place place;
     mixt__role_owner owner;
