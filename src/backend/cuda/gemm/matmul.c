@@ -1,5 +1,5 @@
 /* Matrix products. "cublaslt" is the library's; what it refuses runs in "tiles", on the tensor cores, where operands
- * have 16 bits, else in "plain", which takes every form.
+ * have 16 bits, else in "plain", which takes every form. A weight with scales goes through "scaled" to one of these.
  *
  * cuBLASLt gets bias, addend (its C), ReLU, GELU with its input kept, and GELU's gradient as epilogues. It wants the
  * bias in the result's format: an FP32 bias of a low-precision product is converted into the workspace first. It is
@@ -64,6 +64,8 @@ const mixt__tensor *mixt__cuda_product_addend(const mixt__call *call)
 const char *mixt__cuda_product_refused(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
+    if (call->in[1].scale_kind != MIXT_SCALE_NONE)
+        return "a weight with scales is scaled before it is multiplied";
     return at->row_sums || at->epilogue == MIXT_EPILOGUE_RELU_GRAD
                ? "sums of rows and the gradient of ReLU in a product are for the CPU"
                : NULL;
@@ -286,8 +288,5 @@ static mixt_status run(const mixt__call *call)
 static const mixt__kernel cublaslt = {.name = "cublaslt", .supports = supports, .prepare = prepare, .run = run};
 
 const mixt__kernel *const mixt__cuda_matmul_kernels[] = {
-    &cublaslt,
-    &mixt__cuda_matmul_tiles,
-    &mixt__cuda_matmul_plain,
-    NULL,
+    &mixt__cuda_matmul_scaled, &cublaslt, &mixt__cuda_matmul_tiles, &mixt__cuda_matmul_plain, NULL,
 };

@@ -64,6 +64,7 @@ int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t 
 
 extern const mixt__kernel mixt__cuda_matmul_plain; // needs no workspace: others may run it instead of themselves
 extern const mixt__kernel mixt__cuda_matmul_tiles;
+extern const mixt__kernel mixt__cuda_matmul_scaled; // another one behind it
 
 /** The activation after a product that left its input in output 0 (GELU: in output 1). */
 mixt_status mixt__cuda_activation(const mixt__call *call);

@@ -26,8 +26,49 @@ static __global__ void __launch_bounds__(THREADS)
         dst[i * count + c] = known ? src[c] : nan;
 }
 
+/** Rows of a table of numbers with a scale for each row. */
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    embedding_scaled(const int8_t *table, const float *scales, const int32_t *ids, T *dst, int64_t id_count,
+                     int64_t table_rows, int64_t count)
+{
+    int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (i >= id_count)
+        return;
+    int64_t id = ids[i];
+    bool known = id >= 0 && id < table_rows;
+    const int8_t *src = table + (known ? id : 0) * count;
+    float scale = known ? scales[id] : NAN;
+    for (int64_t c = threadIdx.x & 31; c < count; c += 32)
+        dst[i * count + c] = from_float<T>((float)src[c] * scale);
+}
+
+static mixt_status run_scaled(const mixt__call *call)
+{
+    const mixt__tensor *table = &call->in[0], *ids = &call->in[1], *dst = &call->out[0];
+    int64_t id_count = mixt__tensor_count(ids), rows = table->shape.dims[0], cols = table->shape.dims[1];
+    unsigned grid = (unsigned)mixt__ceil_div(id_count, WARPS);
+    if (!id_count || !cols)
+        return MIXT_OK;
+    DISPATCH(dst->dtype, T,
+             embedding_scaled<T><<<grid, THREADS, 0, mixt__cuda.stream>>>((const int8_t *)table->data, table->scales,
+                                                                          (const int32_t *)ids->data, (T *)dst->data,
+                                                                          id_count, rows, cols));
+    return mixt__cuda_launched("embedding_scaled");
+}
+
+static bool supports(const mixt__call *call, const char **reason)
+{
+    const mixt__tensor *table = &call->in[0];
+    *reason = "of tables with scales only those of int8 with a scale for each row";
+    return table->scale_kind == MIXT_SCALE_NONE ||
+           (table->scale_kind == MIXT_SCALE_CHANNEL && table->dtype == MIXT_DTYPE_INT8);
+}
+
 static mixt_status run(const mixt__call *call)
 {
+    if (call->in[0].scale_kind != MIXT_SCALE_NONE)
+        return run_scaled(call);
     const mixt__tensor *table = &call->in[0], *ids = &call->in[1], *dst = &call->out[0];
     int64_t id_count = mixt__tensor_count(ids), rows = table->shape.dims[0], cols = table->shape.dims[1];
     int64_t bytes = cols * (int64_t)mixt_dtype_size(table->dtype);
@@ -51,6 +92,6 @@ static mixt_status run(const mixt__call *call)
     return mixt__cuda_launched("embedding");
 }
 
-static const mixt__kernel kernel = {.name = "rows", .run = run};
+static const mixt__kernel kernel = {.name = "rows", .supports = supports, .run = run};
 
 extern "C" const mixt__kernel *const mixt__cuda_embedding_kernels[] = {&kernel, NULL};
