@@ -183,10 +183,21 @@ static mixt_status load(const cli_args *args, mixt_run **run)
     return status;
 }
 
+/** A row that the data does not use shows in no loss. */
+static mixt_status check_weights(const cli_args *args, mixt_run *run)
+{
+    mixt_status status = mixt_trainer_check_finite(mixt_run_trainer(run));
+    return status == MIXT_OK
+               ? MIXT_OK
+               : mixt_fail(status, "%s: %s (--not-finite evaluates them)", cli_word(args, 0), mixt_error_text());
+}
+
 static int run(const cli_args *args)
 {
     mixt_run *run;
     mixt_status status = load(args, &run);
+    if (status == MIXT_OK && !cli_flag(args, "not-finite"))
+        status = check_weights(args, run);
     if (status == MIXT_OK)
         status = evaluate(args, run);
     mixt_run_close(run);
@@ -228,6 +239,7 @@ const cli_command cli_eval = {
              .help = "evaluate on this device, whatever the run was trained on"},
             CLI_LENGTH_PENALTY_OPTION,
             {"classes", .kind = CLI_FLAG, .help = "figures of each class, however many there are"},
+            {"not-finite", .kind = CLI_FLAG, .help = "also evaluate weights that are not finite"},
             {"json", .kind = CLI_FLAG,
              .help = "print one JSON object, with all figures and the matrix, instead of text"},
         },

@@ -57,7 +57,8 @@ static int run(const cli_args *args)
     mixt_export_options options =
         MIXT_OPTIONS(mixt_export_options, .weights = cli_text(args, "checkpoint"), .folder = cli_text(args, "out"),
                      .dtype = mixt_dtype_parse(cli_text(args, "dtype")), .vocab = cli_int(args, "vocab"),
-                     .overwrite = cli_flag(args, "overwrite"), .progress = cli_tokenize_progress);
+                     .overwrite = cli_flag(args, "overwrite"), .not_finite = cli_flag(args, "not-finite"),
+                     .progress = cli_tokenize_progress);
     mixt_status status = mixt_run_export(cli_word(args, 0), &options, &made);
     if (status == MIXT_OK)
         return print(args, &made);
@@ -92,6 +93,7 @@ const cli_command cli_export = {
              .help = "tokens of gpt, llama, bert_mlm or bert_classify that are real, the rest is padding; 0: as the "
                      "data says"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
+            {"not-finite", .kind = CLI_FLAG, .help = "also write weights that are not finite"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
     .examples =

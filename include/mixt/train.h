@@ -219,6 +219,9 @@ MIXT_API mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_
  *  first step, once compiled: the weights that training begins with. So has mixt_trainer_checkpoint. */
 MIXT_API mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
 MIXT_API mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
+/** MIXT_ERROR_DATA, naming the parameter and the element, where a weight is not finite. mixt_trainer_save and
+ *  mixt_trainer_checkpoint refuse such weights: what was saved before stays. */
+MIXT_API mixt_status mixt_trainer_check_finite(mixt_trainer *trainer);
 
 /** All that training goes on from, as a folder: weights, moments, running statistics, loss scale, step counts, the
  * place in the data and in the random numbers, with checksums. Written whole or not at all; an earlier checkpoint of

@@ -45,6 +45,7 @@ typedef struct mixt_export_options {
     int64_t vocab;       /**< gpt, bert_mlm: tokens that are real, the rest is padding and left out; 0: as the run's
                               configuration or data says */
     bool overwrite;      /**< replaces files that are there; else that is an error */
+    bool not_finite;     /**< writes weights that are not finite too; else they are an error */
     /** Called while a text is tokenised, where only the data knows the vocabulary: as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;

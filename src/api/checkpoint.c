@@ -26,6 +26,8 @@ static mixt_status save(mixt__trainer *t, const char *folder)
     json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;
     mixt__checkpoint_content content = {.tensors = snapshot.tensors, .count = snapshot.count, .scalars = scalars};
     if (status == MIXT_OK)
+        status = mixt__checkpoint_finite(&content, NULL, 0);
+    if (status == MIXT_OK)
         status = scalars ? mixt__checkpoint_write(folder, &content)
                          : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
     json_decref(scalars);

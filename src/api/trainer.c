@@ -246,13 +246,16 @@ mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 typedef struct fetcher {
     const mixt__params *params;
     float *buffer;
+    const char *then; // what follows from a weight that is not finite
 } fetcher;
 
 static mixt_status fetch(void *argument, int64_t index, const void **data)
 {
     fetcher *f = argument;
+    const mixt__param *p = &f->params->table[index];
     *data = f->buffer;
-    return mixt__params_get(f->params, (int32_t)index, f->buffer);
+    MIXT_TRY(mixt__params_get(f->params, (int32_t)index, f->buffer));
+    return mixt__weights_finite(p->name, f->buffer, 0, p->count, f->then);
 }
 
 /** Elements of the largest parameter. */
@@ -281,7 +284,9 @@ static mixt_status write_file(const mixt__params *params, int64_t step, int64_t 
         tensors[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
         memcpy(tensors[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
     }
-    fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
+    fetcher f = {.params = params,
+                 .then = "training went wrong, and these weights are not saved",
+                 .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
     const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}, {"weights_step", earlier}};
     const mixt__metadata metadata = {.pairs = pairs, .count = of == step ? 2 : 3};
     mixt_status status = tensors && f.buffer
@@ -311,6 +316,28 @@ mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, path));
     return mixt__context_note(t->context, save(t->inner, path, mixt__trainer_steps(t->inner)));
+}
+
+static mixt_status all_finite(const mixt__params *params)
+{
+    const void *data;
+    fetcher f = {.params = params,
+                 .then = "the weights are damaged, or of training that went wrong",
+                 .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
+    mixt_status status = f.buffer ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at the weights");
+    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++)
+        status = fetch(&f, i, &data);
+    mixt__free(f.buffer);
+    return status;
+}
+
+mixt_status mixt_trainer_check_finite(mixt_trainer *t)
+{
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    mixt_status status = mixt__trainer_compiled(t->inner)
+                             ? mixt__trainer_take_weights(t->inner)
+                             : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before looking at weights");
+    return mixt__context_note(t->context, status == MIXT_OK ? all_finite(mixt__trainer_params(t->inner)) : status);
 }
 
 static mixt_status check_tensor(const char *path, const mixt__param *p, const mixt__file_tensor *tensor)

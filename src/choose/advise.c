@@ -10,6 +10,7 @@
 #include "num/num.h"
 #include "run/open/fit.h"
 #include "run/run.h"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -236,7 +237,7 @@ static char *evidence(const mixt_advice *a, const mixt__contender *c)
                             a->machine->info.title, "decided_by", a->choice.decided, "why", a->choice.why, "ms",
                             1e3 * c->out.seconds, "fp32_ms", 1e3 * fp32->seconds, "times", c->out.source, "memory",
                             (json_int_t)c->out.memory, "fp32_memory", (json_int_t)fp32->memory);
-    char *text = map ? json_dumps(map, JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER) : NULL;
+    char *text = map ? mixt__json_dumps(map, JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER) : NULL;
     json_decref(map);
     return text;
 }

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "choose/search_rank.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -85,8 +86,8 @@ mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *t)
 {
     json_t *derived = json_object();
     mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
-    json_object_set_new(derived, "loss_change", isfinite(c.mean) ? json_real(c.mean) : json_null());
-    json_object_set_new(derived, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+    mixt__json_set(derived, "loss_change", isfinite(c.mean) ? json_real(c.mean) : json_null());
+    mixt__json_set(derived, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
     return mixt__search_state_save(&s->state, t, derived);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "mixt/plot.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,13 +59,13 @@ static mixt_status write_list(const mixt__search *s, mixt__search_try **front, i
         const mixt__search_try *t = front[i];
         mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
         json_t *o = json_pack("{s:s, s:I}", "policy", t->line, "memory", (json_int_t)t->memory);
-        json_object_set_new(o, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
-        json_object_set_new(o, "loss_change", json_real(change_of(s, t)));
-        json_object_set_new(o, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
-        json_object_set_new(o, "chosen", json_boolean(t == s->best));
-        json_array_append_new(list, o);
+        mixt__json_set(o, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
+        mixt__json_set_real(o, "loss_change", change_of(s, t));
+        mixt__json_set(o, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+        mixt__json_set(o, "chosen", json_boolean(t == s->best));
+        mixt__json_add(list, o);
     }
-    char *text = json_dumps(list, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    char *text = mixt__json_dumps(list, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     json_decref(list);
     mixt_status status = text ? mixt__search_state_write(&s->state, "front.json", text)
                               : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the front of a search");

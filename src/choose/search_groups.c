@@ -12,6 +12,7 @@
 
 #include "graph/op.h"
 #include "ops/ops.h"
+#include "store/json.h"
 
 #include <string.h>
 
@@ -194,8 +195,8 @@ json_t *mixt__search_groups_json(const mixt__search_groups *groups)
     for (int64_t g = 0; g < groups->count; g++) {
         json_t *names = json_array();
         for (int64_t i = 0; i < groups->items[g].count; i++)
-            json_array_append_new(names, json_string(groups->items[g].layers[i]));
-        json_array_append_new(list, names);
+            mixt__json_add(names, mixt__json_string(groups->items[g].layers[i]));
+        mixt__json_add(list, names);
     }
     return list;
 }

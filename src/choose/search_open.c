@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "mixt/machine.h"
 #include "run/open/init.h"
+#include "store/json.h"
 #include "train/engine.h"
 
 #include <math.h>
@@ -114,7 +115,7 @@ static json_t *make_header(mixt__search *s)
         json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
                   o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
                   (json_int_t)s->trials, "device", s->device, "data", data);
-    json_object_set_new(header, "groups", mixt__search_groups_json(&s->groups));
+    mixt__json_set(header, "groups", mixt__search_groups_json(&s->groups));
     return header;
 }
 

@@ -6,6 +6,7 @@
 #include "choose/search.h"
 
 #include "base/status.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -137,13 +138,13 @@ static json_t *change_json(const mixt__search *s, const mixt__search_try *tried,
     mixt__search_change change = mixt__search_change_of(tried, s->fp32, part);
     json_t *losses = json_array(), *fp32 = json_array(), *o = json_object();
     for (int64_t i = 0; i < change.trials; i++) {
-        json_array_append_new(losses, number(tried->losses[part][i]));
-        json_array_append_new(fp32, number(s->fp32->losses[part][i]));
+        mixt__json_add(losses, number(tried->losses[part][i]));
+        mixt__json_add(fp32, number(s->fp32->losses[part][i]));
     }
-    json_object_set_new(o, "loss_change", number(change.mean));
-    json_object_set_new(o, "spread", number(change.error));
-    json_object_set_new(o, "losses", losses);
-    json_object_set_new(o, "fp32_losses", fp32);
+    mixt__json_set(o, "loss_change", number(change.mean));
+    mixt__json_set(o, "spread", number(change.error));
+    mixt__json_set(o, "losses", losses);
+    mixt__json_set(o, "fp32_losses", fp32);
     return o;
 }
 
@@ -151,33 +152,33 @@ static json_t *change_json(const mixt__search *s, const mixt__search_try *tried,
 static json_t *evidence(const mixt__search *s, const mixt__search_try *tried)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "goal", json_string(s->options.goal == MIXT_SEARCH_TIME ? "time" : "memory"));
-    json_object_set_new(o, "tolerance", json_real(s->options.lose));
-    json_object_set_new(o, "model", json_string(mixt__config_string(s->config, MIXT_KEY_MODEL)));
-    json_object_set_new(o, "device", json_string(s->device));
-    json_object_set_new(o, "configuration", json_string(s->state.config));
+    mixt__json_set_text(o, "goal", s->options.goal == MIXT_SEARCH_TIME ? "time" : "memory");
+    mixt__json_set_real(o, "tolerance", s->options.lose);
+    mixt__json_set_text(o, "model", mixt__config_string(s->config, MIXT_KEY_MODEL));
+    mixt__json_set_text(o, "device", s->device);
+    mixt__json_set_text(o, "configuration", s->state.config);
     if (s->steps[MIXT_SEARCH_SEEN])
-        json_object_set_new(o, "updates_of_a_trial", json_integer(s->steps[MIXT_SEARCH_SEEN]));
+        mixt__json_set(o, "updates_of_a_trial", json_integer(s->steps[MIXT_SEARCH_SEEN]));
     if (s->steps[MIXT_SEARCH_HELD_OUT])
-        json_object_set_new(o, "updates_of_a_held_out_trial", json_integer(s->steps[MIXT_SEARCH_HELD_OUT]));
-    json_object_set_new(o, "validated", json_string(s->validated ? "yes" : "no"));
-    json_object_set_new(o, "memory", json_integer(tried->memory));
-    json_object_set_new(o, "fp32_memory", json_integer(s->fp32->memory));
+        mixt__json_set(o, "updates_of_a_held_out_trial", json_integer(s->steps[MIXT_SEARCH_HELD_OUT]));
+    mixt__json_set_text(o, "validated", s->validated ? "yes" : "no");
+    mixt__json_set(o, "memory", json_integer(tried->memory));
+    mixt__json_set(o, "fp32_memory", json_integer(s->fp32->memory));
     if (!isnan(tried->ms))
-        json_object_set_new(o, "ms", json_real(tried->ms));
+        mixt__json_set_real(o, "ms", tried->ms);
     if (!isnan(s->fp32->ms))
-        json_object_set_new(o, "fp32_ms", json_real(s->fp32->ms));
+        mixt__json_set_real(o, "fp32_ms", s->fp32->ms);
     if (tried->trials[MIXT_SEARCH_SEEN])
-        json_object_set_new(o, "search", change_json(s, tried, MIXT_SEARCH_SEEN));
+        mixt__json_set(o, "search", change_json(s, tried, MIXT_SEARCH_SEEN));
     if (tried->trials[MIXT_SEARCH_HELD_OUT])
-        json_object_set_new(o, "held_out", change_json(s, tried, MIXT_SEARCH_HELD_OUT));
+        mixt__json_set(o, "held_out", change_json(s, tried, MIXT_SEARCH_HELD_OUT));
     return o;
 }
 
 static mixt_status add_evidence(const mixt__search *s, const mixt__search_try *tried, mixt_policy *policy)
 {
     json_t *o = evidence(s, tried);
-    char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    char *text = mixt__json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     mixt_status status = text ? mixt_policy_set_evidence(policy, text)
                               : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the evidence of a policy");
     free(text);

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "mixt/sensitivity.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static mixt_status settle_losses(mixt__search *s, const mixt__search_level *leve
         status = mixt_sensitivity_of(t, s->e.train, &options, &found);
     json_t *losses = json_array();
     for (int64_t g = 0; found && g < s->groups.count; g++)
-        json_array_append_new(losses, json_real(group_loss(found, &s->groups.items[g], level->format)));
+        mixt__json_add_real(losses, group_loss(found, &s->groups.items[g], level->format));
     mixt_sensitivity_free(found);
     mixt__trainer_close(t);
     if (status == MIXT_OK)

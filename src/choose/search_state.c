@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "store/checksum.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ const char *mixt__search_state_file(const mixt__search_state *state, const char 
 /** One write: a row is whole or, where the process is killed or the disk full, cut short and dropped later. */
 static mixt_status append(const mixt__search_state *state, json_t *row)
 {
-    char *text = row ? json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17) | JSON_PRESERVE_ORDER) : NULL;
+    char *text = row ? mixt__json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17) | JSON_PRESERVE_ORDER) : NULL;
     size_t length = text ? strlen(text) : 0;
     char *line = text ? realloc(text, length + 2) : NULL;
     json_decref(row);
@@ -100,7 +101,7 @@ static json_t *losses_json(const mixt__search_try *t, mixt__search_part part)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < t->trials[part]; i++)
-        json_array_append_new(list, isfinite(t->losses[part][i]) ? json_real(t->losses[part][i]) : json_null());
+        mixt__json_add(list, isfinite(t->losses[part][i]) ? json_real(t->losses[part][i]) : json_null());
     return list;
 }
 
@@ -108,10 +109,10 @@ mixt_status mixt__search_state_save(const mixt__search_state *state, const mixt_
 {
     json_t *row = json_pack("{s:s, s:s, s:s, s:I}", "candidate", t->levels, "policy", t->line, "config", state->config,
                             "memory", (json_int_t)t->memory);
-    json_object_set_new(row, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
-    json_object_set_new(row, "losses", losses_json(t, MIXT_SEARCH_SEEN));
-    json_object_set_new(row, "held_out", losses_json(t, MIXT_SEARCH_HELD_OUT));
-    json_object_update(row, derived);
+    mixt__json_set(row, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
+    mixt__json_set(row, "losses", losses_json(t, MIXT_SEARCH_SEEN));
+    mixt__json_set(row, "held_out", losses_json(t, MIXT_SEARCH_HELD_OUT));
+    mixt__json_merge(row, derived);
     json_decref(derived);
     return append(state, row);
 }
@@ -131,7 +132,7 @@ static mixt_status read_row(mixt__search_state *state, const json_t *row, size_t
     const char *levels = json_string_value(json_object_get(row, "candidate"));
     const char *fact = json_string_value(json_object_get(row, "fact"));
     if (fact)
-        json_object_set(state->facts, fact, json_object_get(row, "value"));
+        mixt__json_set(state->facts, fact, json_incref(json_object_get(row, "value")));
     bool known = levels && strlen(levels) == groups;
     for (size_t i = 0; known && i < groups; i++)
         known = mixt__search_level_of(levels[i]) != NULL;
@@ -155,7 +156,7 @@ const json_t *mixt__search_state_fact(const mixt__search_state *state, const cha
 
 mixt_status mixt__search_state_settle(mixt__search_state *state, const char *name, json_t *value)
 {
-    if (!value || json_object_set(state->facts, name, value))
+    if (!value || mixt__json_set(state->facts, name, json_incref(value)))
         return no_memory();
     return append(state, json_pack("{s:s, s:o}", "fact", name, "value", value));
 }
@@ -190,8 +191,8 @@ static void find_header_changes(const json_t *before, const json_t *now, char *t
         const json_t *old = json_object_get(before, key);
         if (json_equal(old, value) || used >= size)
             continue;
-        char *is = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        char *was = old ? json_dumps(old, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+        char *is = mixt__json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        char *was = old ? mixt__json_dumps(old, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
         used += (size_t)snprintf(text + used, size - used, "%s%s is %.80s, was %.80s", used ? "; " : "", key,
                                  is ? is : "?", was ? was : "not there");
         free(is);

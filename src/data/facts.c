@@ -4,6 +4,7 @@
  * one made beside the data.
  */
 #include "data/facts.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,14 +27,14 @@ enum {
 /** A name as JSON can hold it. */
 static json_t *text_of(const char *name)
 {
-    json_t *text = json_string(name);
+    json_t *text = mixt__json_string(name);
     if (text)
         return text;
     char *plain = mixt__strdup(name);
     for (char *at = plain; at && *at; at++)
         if ((unsigned char)*at >= 0x80)
             *at = '?';
-    text = plain ? json_string(plain) : NULL;
+    text = plain ? mixt__json_string(plain) : NULL;
     mixt__free(plain);
     return text;
 }
@@ -42,7 +43,7 @@ static json_t *list_floats(const float *values, int64_t count)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++)
-        if (json_array_append_new(list, json_real((double)values[i])))
+        if (mixt__json_add(list, json_real((double)values[i])))
             return json_decref(list), NULL;
     return list;
 }
@@ -51,7 +52,7 @@ static json_t *list_dims(const mixt_data_info *info)
 {
     json_t *list = json_array();
     for (int i = 0; i < info->input_rank; i++)
-        if (json_array_append_new(list, json_integer(info->input_dims[i])))
+        if (mixt__json_add(list, json_integer(info->input_dims[i])))
             return json_decref(list), NULL;
     return list;
 }
@@ -62,7 +63,7 @@ static json_t *list_names(const mixt_data_info *info)
         return json_null();
     json_t *list = json_array();
     for (int64_t i = 0; i < info->classes; i++)
-        if (json_array_append_new(list, text_of(info->class_names[i])))
+        if (mixt__json_add(list, text_of(info->class_names[i])))
             return json_decref(list), NULL;
     return list;
 }
@@ -81,7 +82,7 @@ static json_t *list_ids(const mixt_data_array *a)
 {
     json_t *list = a->names ? json_array() : json_null();
     for (int64_t i = 0; a->names && i < a->ids; i++)
-        if (json_array_append_new(list, json_string(a->names[i])))
+        if (mixt__json_add(list, mixt__json_string(a->names[i])))
             return json_decref(list), json_null();
     return list;
 }
@@ -96,11 +97,11 @@ static json_t *list_arrays(const mixt_data_info *info)
         const mixt_data_array *a = &info->arrays[i];
         json_t *shape = json_array();
         for (int k = 0; k < a->rank; k++)
-            json_array_append_new(shape, json_integer(a->dims[k]));
+            mixt__json_add(shape, json_integer(a->dims[k]));
         json_t *entry =
             json_pack("{s:s, s:b, s:s, s:o, s:I, s:o}", "name", a->name, "target", a->target, "dtype",
                       mixt_dtype_name(a->dtype), "shape", shape, "ids", (json_int_t)a->ids, "names", list_ids(a));
-        if (json_array_append_new(list, entry))
+        if (mixt__json_add(list, entry))
             return json_decref(list), NULL;
     }
     return list;
@@ -115,20 +116,20 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         const char *key;
         json_t *value;
     } fields[] = {
-        {"kind", json_string(info->kind)},
+        {"kind", mixt__json_string(info->kind)},
         {"path", text_of(info->path)},
-        {"input_dtype", json_string(mixt_dtype_name(info->input_dtype))},
+        {"input_dtype", mixt__json_string(mixt_dtype_name(info->input_dtype))},
         {"input_shape", list_dims(info)},
-        {"normalise", json_string(normalise_names[o->normalise])},
+        {"normalise", mixt__json_string(normalise_names[o->normalise])},
         {"mean", list_floats(info->mean, info->channels)},
         {"std", list_floats(info->std, info->channels)},
-        {"missing", json_string(missing_names[o->missing])},
+        {"missing", mixt__json_string(missing_names[o->missing])},
         {"fill", list_floats(data->fill, data->fill_count)},
         {"crop", json_integer(o->crop)},
         {"resize", json_integer(o->resize)},
         {"min_area", json_real((double)o->min_area)},
         {"audio", pack_audio(o)},
-        {"target", json_string(target_names[info->target])},
+        {"target", mixt__json_string(target_names[info->target])},
         {"targets", json_integer(info->target_elements)},
         {"next_tokens", json_boolean(info->next_tokens)},
         {"classes", json_integer(info->classes)},
@@ -139,7 +140,7 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
     };
     bool complete = facts != NULL;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) // each value is taken over, also on failure
-        complete = !json_object_set_new(facts, fields[i].key, fields[i].value) && complete;
+        complete = !mixt__json_set(facts, fields[i].key, fields[i].value) && complete;
     if (complete)
         return facts;
     json_decref(facts);

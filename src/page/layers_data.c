@@ -1,5 +1,6 @@
 /* Rows read forgivingly, and put together where there are too many. */
 #include "page/layers_data.h"
+#include "store/json.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static json_t *halve(json_t *rows)
             join(row, next);
             i++;
         }
-        json_array_append(fewer, row);
+        mixt__json_add(fewer, json_incref(row));
     }
     json_decref(rows);
     return fewer;
@@ -71,7 +72,7 @@ static bool take(void *user, json_t *row)
     gathered *g = user;
     if (!is_row(row))
         return false;
-    json_array_append_new(g->rows, row);
+    mixt__json_add(g->rows, row);
     if (json_array_size(g->rows) > g->most) {
         g->rows = halve(g->rows);
         g->most = json_array_size(g->rows) > g->most / 4 * 3 ? 2 * g->most : g->most; // names stay apart

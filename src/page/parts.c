@@ -4,6 +4,7 @@
 #include "mixt/monitor.h"
 
 #include "page.inc"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ static void put_remedies(mixt__page_put *put, void *user)
     static const char open[] = "<script type=\"application/json\" id=\"remedies\">", close[] = "</script>\n";
     json_t *remedies = json_object();
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
-        json_object_set_new(remedies, mixt_cause_name((mixt_cause)c), json_string(mixt_cause_remedy((mixt_cause)c)));
-    char *text = json_dumps(remedies, JSON_COMPACT);
+        mixt__json_set_text(remedies, mixt_cause_name((mixt_cause)c), mixt_cause_remedy((mixt_cause)c));
+    char *text = mixt__json_dumps(remedies, JSON_COMPACT);
     json_decref(remedies);
     PUT_PART(open);
     put(user, text ? text : "{}", text ? strlen(text) : 2);

@@ -7,6 +7,7 @@
 #include "page/parts.h"
 #include "page/run_data.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void put_text(page *p, const char *text)
 /** JSON inside a script: no "<" may end it. */
 static void put_json(page *p, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = mixt__json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (!text) {
         p->status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a page");
         return;
@@ -113,7 +114,7 @@ static void put_runs(void *user)
     page *p = user;
     json_t *list = json_array();
     for (int64_t r = 0; r < p->count; r++)
-        json_array_append(list, p->runs[r].about);
+        mixt__json_add(list, json_incref(p->runs[r].about));
     if (p->lead) {
         put_text(p, "<script type=\"application/json\" id=\"lead-data\">");
         put_json(p, p->lead);

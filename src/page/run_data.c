@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "mixt/run.h"
 #include "page/layers_data.h"
+#include "store/json.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void problem(json_t *about, const char *format, const char *detail)
 {
     char text[1200];
     snprintf(text, sizeof text, format, detail);
-    json_array_append_new(json_object_get(about, "problems"), json_string(text));
+    mixt__json_add(json_object_get(about, "problems"), mixt__json_string(text));
 }
 
 /** "training" while a process has the run's metrics open. */
@@ -45,8 +46,8 @@ static void read_config(const char *folder, json_t *about)
         return;
     }
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
-    json_object_set_new(about, "model", json_string(mixt__config_string(config, MIXT_KEY_MODEL)));
-    json_object_set_new(about, "precision", json_string(slash ? slash + 1 : precision));
+    mixt__json_set_text(about, "model", mixt__config_string(config, MIXT_KEY_MODEL));
+    mixt__json_set_text(about, "precision", slash ? slash + 1 : precision);
     mixt_config_free(config);
 }
 
@@ -92,10 +93,10 @@ static json_t *shorten(json_t *row)
                                         : action ? action
                                                  : "",
                                        from ? from : "", from ? " → " : "", to, text)
-                         : json_string(text);
+                         : mixt__json_string(text);
     if (told)
-        json_object_set_new(row, "text", told);
-    json_object_set_new(row, "cause", json_string(cause_of(row)));
+        mixt__json_set(row, "text", told);
+    mixt__json_set_text(row, "cause", cause_of(row));
     json_object_del(row, "evidence");
     return row;
 }
@@ -114,7 +115,7 @@ static bool take_event(void *events, json_t *row)
 {
     if (!is_event(row))
         return false;
-    json_array_append_new(events, shorten(row));
+    mixt__json_add(events, shorten(row));
     if (json_array_size(events) > EVENTS_MAX)
         json_array_remove(events, 0);
     return true;

@@ -14,6 +14,7 @@
 
 #ifdef MIXT_HAVE_MICROHTTPD
 #include "page/http.h"
+#include "store/json.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -72,7 +73,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
 
 static enum MHD_Result answer_json(struct MHD_Connection *connection, json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = mixt__json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(value);
     return text ? answer(connection, MHD_HTTP_OK, "application/json", text, strlen(text)) : MHD_NO;
 }
@@ -105,7 +106,7 @@ static enum MHD_Result answer_runs(mixt_page_server *s, struct MHD_Connection *c
     pthread_mutex_lock(&s->lock);
     mixt__run_list_scan(&s->list);
     for (int64_t r = 0; r < s->list.count; r++)
-        json_array_append_new(runs, mixt__run_about(s->list.folders[r]));
+        mixt__json_add(runs, mixt__run_about(s->list.folders[r]));
     pthread_mutex_unlock(&s->lock);
     return answer_json(connection, runs);
 }
@@ -162,11 +163,11 @@ static char *message_of(mixt_page_server *s)
     pthread_mutex_lock(&s->lock);
     mixt__run_list_scan(&s->list);
     for (int64_t r = 0; r < s->list.count; r++)
-        json_array_append_new(sizes, json_pack("[I,I,I]", (json_int_t)size_of(s->list.folders[r], "metrics.jsonl"),
-                                               (json_int_t)size_of(s->list.folders[r], "events.jsonl"),
-                                               (json_int_t)size_of(s->list.folders[r], "layers.jsonl")));
+        mixt__json_add(sizes, json_pack("[I,I,I]", (json_int_t)size_of(s->list.folders[r], "metrics.jsonl"),
+                                        (json_int_t)size_of(s->list.folders[r], "events.jsonl"),
+                                        (json_int_t)size_of(s->list.folders[r], "layers.jsonl")));
     pthread_mutex_unlock(&s->lock);
-    char *text = json_dumps(sizes, JSON_COMPACT), *message = NULL;
+    char *text = mixt__json_dumps(sizes, JSON_COMPACT), *message = NULL;
     json_decref(sizes);
     if (!text || asprintf(&message, "data: %s\n\n", text) < 0)
         message = NULL;

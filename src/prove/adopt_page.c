@@ -8,6 +8,7 @@
 #include "mixt/table.h"
 #include "page/lead.h"
 #include "page/report.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,11 +22,10 @@ static json_t *figures_of(const mixt_adoption *a)
     mixt_adopt_figure f;
     json_t *rows = json_array();
     for (int64_t i = 0; mixt_adoption_figure(a, i, &f); i++)
-        json_array_append_new(rows,
-                              json_pack("[s, s, o, o, o, o, o, s]", mixt_adopt_stage_name(f.stage), f.name,
-                                        mixt__lead_number(f.loss, ""), mixt__lead_number(f.accuracy, "%"),
-                                        mixt__lead_number(f.step_seconds, "s"), mixt__lead_number(f.memory, "bytes"),
-                                        mixt__lead_word(f.good ? "yes" : "no", f.good ? "good" : "bad"), f.note));
+        mixt__json_add(rows, json_pack("[s, s, o, o, o, o, o, s]", mixt_adopt_stage_name(f.stage), f.name,
+                                       mixt__lead_number(f.loss, ""), mixt__lead_number(f.accuracy, "%"),
+                                       mixt__lead_number(f.step_seconds, "s"), mixt__lead_number(f.memory, "bytes"),
+                                       mixt__lead_word(f.good ? "yes" : "no", f.good ? "good" : "bad"), f.note));
     return json_pack("{s:s, s:[s, s, s, s, s, s, s, s], s:o}", "title", "What was measured", "head", "stage", "what",
                      "loss", "accuracy", "an update", "memory", "holds", "", "rows", rows);
 }
@@ -46,11 +46,11 @@ static json_t *decisions_of(const mixt_adoption *a)
         snprintf(version, sizeof version, "%lld", (long long)e.version);
         snprintf(when, sizeof when, "%.10s %.8s", e.time, strlen(e.time) > 11 ? e.time + 11 : "");
         const char *stage = mixt_adopt_stage_name(e.stage);
-        json_array_append_new(rows, e.undo ? json_pack("[s, s, s, s, o, s, s, s]", when, stage, "", "",
-                                                       mixt__lead_word("taken back", "open"), "", "", "")
-                                           : json_pack("[s, s, s, s, s, s, s, s]", when, stage, version, e.precision,
-                                                       e.decision, e.reason, in_folder(a, e.evidence),
-                                                       in_folder(a, e.config)));
+        mixt__json_add(rows, e.undo
+                                 ? json_pack("[s, s, s, s, o, s, s, s]", when, stage, "", "",
+                                             mixt__lead_word("taken back", "open"), "", "", "")
+                                 : json_pack("[s, s, s, s, s, s, s, s]", when, stage, version, e.precision, e.decision,
+                                             e.reason, in_folder(a, e.evidence), in_folder(a, e.config)));
     }
     return json_pack("{s:s, s:[s, s, s, s, s, s, s, s], s:o}", "title", "What was decided", "head", "when, UTC",
                      "stage", "version", "precision", "decision", "why", "evidence", "configuration", "rows", rows);
@@ -92,13 +92,13 @@ static json_t *memory_of(const mixt_adoption *a)
     json_t *rows = json_array();
     if (row) {
         const mixt_table_memory *x = &row->sides[MIXT_TABLE_FP32].memory, *y = &row->sides[MIXT_TABLE_MIXED].memory;
-        json_array_append_new(rows, memory_row("weights", x->weights, y->weights));
-        json_array_append_new(rows, memory_row("gradients", x->gradients, y->gradients));
-        json_array_append_new(rows, memory_row("moments", x->moments, y->moments));
-        json_array_append_new(rows, memory_row("activations", x->activations, y->activations));
-        json_array_append_new(rows, memory_row("workspace", x->workspace, y->workspace));
-        json_array_append_new(rows, memory_row("other", x->other, y->other));
-        json_array_append_new(rows, memory_row("all", x->total, y->total));
+        mixt__json_add(rows, memory_row("weights", x->weights, y->weights));
+        mixt__json_add(rows, memory_row("gradients", x->gradients, y->gradients));
+        mixt__json_add(rows, memory_row("moments", x->moments, y->moments));
+        mixt__json_add(rows, memory_row("activations", x->activations, y->activations));
+        mixt__json_add(rows, memory_row("workspace", x->workspace, y->workspace));
+        mixt__json_add(rows, memory_row("other", x->other, y->other));
+        mixt__json_add(rows, memory_row("all", x->total, y->total));
     }
     mixt_table_free(table);
     const char *precision =
@@ -117,7 +117,7 @@ static void add_details(const mixt_adoption *a, json_t *parts)
     {
         json_t *details = json_object_get(row, "details");
         if (details)
-            json_array_append(parts, details);
+            mixt__json_add(parts, json_incref(details));
     }
 }
 
@@ -137,17 +137,17 @@ static json_t *curves_of(const mixt_adoption *a)
 static json_t *parts_of(const mixt_adoption *a)
 {
     json_t *parts = json_array();
-    json_array_append_new(parts, figures_of(a));
-    json_array_append_new(parts, decisions_of(a));
-    json_array_append_new(parts, ways_back(a));
+    mixt__json_add(parts, figures_of(a));
+    mixt__json_add(parts, decisions_of(a));
+    mixt__json_add(parts, ways_back(a));
     add_details(a, parts);
-    json_array_append_new(parts, curves_of(a));
-    json_array_append_new(parts, memory_of(a));
+    mixt__json_add(parts, curves_of(a));
+    mixt__json_add(parts, memory_of(a));
     if (a->current) {
-        json_array_append_new(parts, json_pack("{s:s, s:o}", "title", "The policy, with its evidence", "text",
-                                               mixt__lead_file(mixt__adopt_text(a->current, "policy"))));
-        json_array_append_new(parts, json_pack("{s:s, s:o}", "title", "The configuration to use", "text",
-                                               mixt__lead_file(mixt__adopt_text(a->current, "config"))));
+        mixt__json_add(parts, json_pack("{s:s, s:o}", "title", "The policy, with its evidence", "text",
+                                        mixt__lead_file(mixt__adopt_text(a->current, "policy"))));
+        mixt__json_add(parts, json_pack("{s:s, s:o}", "title", "The configuration to use", "text",
+                                        mixt__lead_file(mixt__adopt_text(a->current, "config"))));
     }
     return parts;
 }

@@ -12,6 +12,7 @@
 #include "page/lead.h"
 #include "prove/compare.h"
 #include "prove/prove.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -442,11 +443,11 @@ static json_t *lines_of(const mixt_verification *v)
         if (l->measured)
             snprintf(value, sizeof value, "%.3g%s", l->value, l->unit);
         snprintf(wanted, sizeof wanted, "%s %.4g%s", rules[l->rule], l->threshold, l->unit);
-        json_array_append_new(rows, json_pack("[s, o, s, o, s]", l->what, mixt__lead_word(value, "number"), wanted,
-                                              mixt__lead_word(word, !l->measured ? "info"
-                                                                    : l->pass    ? "good"
-                                                                                 : "bad"),
-                                              l->note));
+        mixt__json_add(rows, json_pack("[s, o, s, o, s]", l->what, mixt__lead_word(value, "number"), wanted,
+                                       mixt__lead_word(word, !l->measured ? "info"
+                                                             : l->pass    ? "good"
+                                                                          : "bad"),
+                                       l->note));
     }
     return json_pack("{s:s, s:[s, s, s, s, s], s:o}", "title", "The checklist", "head", "line", "value", "wanted", "",
                      "what stands behind it", "rows", rows);

@@ -19,6 +19,7 @@
 #include "prove/compare.h"
 #include "prove/prove.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -82,14 +83,14 @@ static void drop_figures(mixt_adoption *a, const char *stage)
 static void take_row(mixt_adoption *a, json_t *row)
 {
     if (json_object_get(row, "figure")) {
-        json_array_append(a->figures, row);
+        mixt__json_add(a->figures, json_incref(row));
     } else if (json_object_get(row, "undo") && a->done > 0) {
-        json_array_append(a->history, row);
+        mixt__json_add(a->history, json_incref(row));
         drop_figures(a, mixt__adopt_text(row, "undo"));
         a->done--;
     } else if (a->done < MIXT_ADOPT_STAGES &&
                (int64_t)mixt_adopt_stage_find(mixt__adopt_text(row, "stage")) == a->done) {
-        json_array_append(a->history, row);
+        mixt__json_add(a->history, json_incref(row));
         a->stack[a->done++] = row;
         a->versions++;
     }
@@ -102,7 +103,7 @@ static mixt_status add_row(mixt_adoption *a, json_t *row)
     time_t seconds = time(NULL);
     struct tm utc;
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    if (!row || json_object_set_new(row, "time", json_string(now))) {
+    if (!row || mixt__json_set_text(row, "time", now)) {
         json_decref(row);
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the history of an adoption");
     }
@@ -178,7 +179,7 @@ mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *
                   mixt__rows_number(f->accuracy), "step_seconds", mixt__rows_number(f->step_seconds), "memory",
                   mixt__rows_number(f->memory), "good", f->good, "note", f->note, "verdict", verdict);
     if (row && details)
-        json_object_set(row, "details", details);
+        mixt__json_set(row, "details", json_incref(details));
     json_decref(details);
     return add_row(a, row);
 }
@@ -209,7 +210,7 @@ static mixt_status write_policy(const mixt_adoption *a, const mixt__adopt_end *e
         json_pack("{s:s, s:s, s:s}", "decision", end->decision, "reason", end->reason, "evidence", end->evidence);
     mixt_status status = mixt_policy_evidence(policy, &before);
     if (status == MIXT_OK)
-        found = json_dumps(row, JSON_PRESERVE_ORDER);
+        found = mixt__json_dumps(row, JSON_PRESERVE_ORDER);
     size_t room = (before ? strlen(before) : 0) + (found ? strlen(found) : 0) + 64;
     all = found ? malloc(room) : NULL;
     if (status == MIXT_OK && !all)

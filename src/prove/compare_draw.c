@@ -8,6 +8,7 @@
 #include "page/lead.h"
 #include "page/report.h"
 #include "prove/prove.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -117,9 +118,9 @@ json_t *mixt__compare_part(const mixt_comparison *c, const char *title, const ch
     for (int i = 0; i < MIXT_COMPARE_FIGURES; i++) {
         const mixt_compare_figure *f = &c->figures[i];
         if (isfinite(f->a) || isfinite(f->b))
-            json_array_append_new(rows, json_pack("[s, o, o, o, o, o]", f->what, mixt__lead_number(f->a, f->unit),
-                                                  mixt__lead_number(f->b, f->unit), ratio_cell(f->ratio),
-                                                  ratio_cell(f->low), ratio_cell(f->high)));
+            mixt__json_add(rows, json_pack("[s, o, o, o, o, o]", f->what, mixt__lead_number(f->a, f->unit),
+                                           mixt__lead_number(f->b, f->unit), ratio_cell(f->ratio), ratio_cell(f->low),
+                                           ratio_cell(f->high)));
     }
     return json_pack("{s:s, s:[s, s, s, s, s, s], s:o}", "title", title, "head", "mean over pairs", a, b, ratio,
                      "95% from", "to", "rows", rows);
@@ -130,20 +131,20 @@ static json_t *lines_of(const mixt_comparison *c)
     const mixt_stats_judgement *j = &c->info.judgement;
     char text[600];
     json_t *lines = json_array();
-    json_array_append_new(lines, json_string(c->reason));
+    mixt__json_add(lines, mixt__json_string(c->reason));
     snprintf(text, sizeof text, "Advice: %s.", c->advice);
-    json_array_append_new(lines, json_string(text));
+    mixt__json_add(lines, mixt__json_string(text));
     snprintf(text, sizeof text,
              "%lld pairs, look %lld: p %.3g (t), %.3g (permutation); effect size %.2f; %lld pairs are "
              "needed by the pilot",
              (long long)c->info.used, (long long)c->info.looks, j->p, c->info.p_flip, j->effect,
              (long long)c->info.needed);
-    json_array_append_new(lines, json_string(text));
+    mixt__json_add(lines, mixt__json_string(text));
     for (int64_t i = 0; i < c->change_count; i++) {
         const mixt_compare_change *change = &c->changes[i];
         snprintf(text, sizeof text, "%s%s is %.200s in A and %.200s in B",
                  change->policy ? "" : "more than the policy: ", change->key, change->a, change->b);
-        json_array_append_new(lines, json_string(text)); // left out where a value is not UTF-8
+        mixt__json_add(lines, mixt__json_string(text)); // left out where a value is not UTF-8
     }
     return lines;
 }

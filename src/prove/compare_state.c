@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "prove/prove.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -89,9 +90,9 @@ mixt_status mixt__compare_state_run(mixt_comparison *c, int64_t pair, mixt_compa
         char *at = (char *)run + fields[i].offset;
         if (!fields[i].count)
             *(double *)(void *)at = rounded(*(double *)(void *)at);
-        json_object_set_new(row, fields[i].name,
-                            fields[i].count ? json_integer(*(int64_t *)(void *)at)
-                                            : mixt__rows_number(*(double *)(void *)at));
+        mixt__json_set(row, fields[i].name,
+                       fields[i].count ? json_integer(*(int64_t *)(void *)at)
+                                       : mixt__rows_number(*(double *)(void *)at));
     }
     return mixt__rows_add(&c->rows, row);
 }
@@ -153,8 +154,8 @@ static mixt_status check_header(const mixt_comparison *c, const json_t *before)
         const json_t *old = json_object_get(before, key);
         if (status != MIXT_OK || json_equal(old, value))
             continue;
-        char *is = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-        char *was = json_dumps(old, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *is = mixt__json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *was = mixt__json_dumps(old, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         status = mixt__prove_refuse(c->folder, key, is ? is : "?", was ? was : "not there");
         free(is);
         free(was);

@@ -4,6 +4,7 @@
 #include "run/run.h"
 #include "run/saves.h"
 #include "store/checksum.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +25,16 @@ void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT])
     mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = e->trainer->inner;
     json_t *all = json_object();
-    json_object_set_new(all, "settings", mixt__trainer_settings_json(t));
-    json_object_set_new(all, "conditions", mixt__run_conditions(e)); // device, threads, instructions, data, its order
+    mixt__json_set(all, "settings", mixt__trainer_settings_json(t));
+    mixt__json_set(all, "conditions", mixt__run_conditions(e)); // device, threads, instructions, data, its order
     if (ends_at_total(mixt__trainer_settings_of(t)->schedule.kind))
-        json_object_set_new(all, "total_steps", json_integer(mixt__trainer_settings_of(t)->schedule.total_steps));
+        mixt__json_set(all, "total_steps", json_integer(mixt__trainer_settings_of(t)->schedule.total_steps));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         char *text = mixt__config_text(run->config, keys[i]);
-        json_object_set_new(all, mixt__config_table[keys[i]].name, json_string(text ? text : ""));
+        mixt__json_set(all, mixt__config_table[keys[i]].name, json_string(text ? text : ""));
         free(text);
     }
-    char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = mixt__json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     snprintf(hash, MIXT_BITS_TEXT, "%016llx", text ? (unsigned long long)mixt__checksum(text, strlen(text)) : 0ull);
     free(text);
     json_decref(all);

@@ -13,6 +13,7 @@
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +104,7 @@ static change change_of(mixt__config_key key)
 static json_t *value_text(const mixt_config *config, mixt__config_key key)
 {
     char *text = mixt__config_text(config, key);
-    json_t *value = text ? json_string(text) : NULL;
+    json_t *value = text ? mixt__json_string(text) : NULL;
     free(text);
     return value;
 }
@@ -155,7 +156,7 @@ static json_t *find_changes(const mixt_config *before, const mixt_config *now)
         json_t *from = value_text(before, (mixt__config_key)key), *to = value_text(now, (mixt__config_key)key);
         bool same = json_equal(from, to) || (key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now));
         if (!same)
-            json_object_set_new(changes, mixt__config_table[key].name, json_pack("{s:O, s:O}", "from", from, "to", to));
+            mixt__json_set(changes, mixt__config_table[key].name, json_pack("{s:O, s:O}", "from", from, "to", to));
         json_decref(from);
         json_decref(to);
     }

@@ -20,11 +20,30 @@ static mixt_ranks expected(const mixt_run *run, const mixt_run_options *options)
     return several ? found : alone;
 }
 
-static void open_newest(mixt_run *run, const mixt_run_options *options, const char *folder, const int64_t *steps,
-                        int64_t count)
+/** One with everything that a run goes on from. Its bytes may be those that were written and yet not be that: builds of
+ * mixt before this check could leave keys out where memory was short. */
+static mixt_status open_whole(mixt_run *run, const mixt_run_options *options, const char *path)
 {
     mixt__resume *r = &run->resume;
     mixt_ranks ranks = expected(run, options);
+    mixt__loop_state state;
+    MIXT_TRY(mixt__checkpoint_open_share(path, ranks.rank, ranks.size, &r->checkpoint));
+    const json_t *scalars = r->checkpoint->scalars, *loop = json_object_get(json_object_get(scalars, "run"), "loop");
+    mixt_status status = mixt__trainer_scalars_check(scalars);
+    if (status == MIXT_OK && json_object_get(scalars, "run")) // else a trainer's alone, which is refused later
+        status = mixt__loop_state_unpack(loop, &state);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt__checkpoint_close(r->checkpoint);
+    r->checkpoint = NULL;
+    return mixt__fail_context(status, "checkpoint %s", path);
+}
+
+/** What is damaged gives way to the one before it. What cannot be read now may be whole: nothing is decided then. */
+static mixt_status open_newest(mixt_run *run, const mixt_run_options *options, const char *folder, const int64_t *steps,
+                               int64_t count)
+{
+    mixt__resume *r = &run->resume;
     char path[MIXT_CHECKPOINT_PATH];
     for (int64_t i = 0; i < count && !r->checkpoint; i++) {
         mixt__checkpoint_path(folder, steps[i], path);
@@ -32,12 +51,19 @@ static void open_newest(mixt_run *run, const mixt_run_options *options, const ch
             snprintf(r->newer, sizeof r->newer, "%s", path);
         if ((options->before && steps[i] >= options->before) || (r->below && steps[i] >= r->below))
             continue;
-        if (mixt__checkpoint_open_share(path, ranks.rank, ranks.size, &r->checkpoint) == MIXT_OK)
-            return;
+        mixt_status status = open_whole(run, options, path);
+        if (status == MIXT_OK)
+            return MIXT_OK;
+        if (status != MIXT_ERROR_FORMAT)
+            return mixt__fail_context(status,
+                                      "%s cannot be read now, which does not say that it is damaged (nothing "
+                                      "was changed; try again, or move it away to go on from the one before)",
+                                      path);
         snprintf(r->damage, sizeof r->damage, "%s: not used%s", mixt_error_text(),
                  i + 1 < count ? "; the checkpoint before it is tried" : "");
         mixt__run_note(run, true, "%s", r->damage);
     }
+    return MIXT_OK;
 }
 
 mixt_status mixt__resume_find(mixt_run *run, const mixt_run_options *options)
@@ -49,8 +75,9 @@ mixt_status mixt__resume_find(mixt_run *run, const mixt_run_options *options)
     if (!r->looking)
         MIXT_TRY(mixt__checkpoints_own(folder)); // it will be written and removed there
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
-    open_newest(run, options, folder, steps, count);
+    mixt_status status = open_newest(run, options, folder, steps, count);
     mixt__free(steps);
+    MIXT_TRY(status);
     if (options->before)
         return MIXT_OK; // from the beginning, where there is none
     if (count && !r->checkpoint)

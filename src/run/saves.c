@@ -9,6 +9,7 @@
 #include "run/open/phases.h"
 #include "run/ranks.h"
 #include "store/checksum.h"
+#include "store/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,8 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
         r.wanted[r.wanted_count++] = good->older.best;
     }
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
-    r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
+    r.run = mixt__json_copy(c->conditions); // the saver's thread alone holds what it is given
+    r.run_lost = !r.run;
     r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
     if (c->policy)
         r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_POLICY_FILE, c->policy, strlen(c->policy)};
@@ -240,7 +242,7 @@ static mixt__save_request good_request(mixt__saves *c, const good_state *g)
         return (mixt__save_request){.step = g->step};
     mixt__save_request r = request(c, g->step, g->best);
     add_trace(c, &r);
-    json_object_update(r.run, (json_t *)(uintptr_t)g->run); // which it only reads
+    mixt__json_merge(r.run, g->run);
     return r;
 }
 
@@ -292,9 +294,9 @@ static mixt__save_request state_request(mixt__saves *c, const mixt__loop_state *
         return (mixt__save_request){.step = state->steps};
     mixt__save_request r = request(c, state->steps, state->best_step);
     add_trace(c, &r);
-    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
-    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
-    json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
+    mixt__json_set(r.run, "loop", mixt__loop_state_pack(state));
+    mixt__json_set(r.run, "watch", mixt__events_pack(&c->run->events));
+    mixt__json_set(r.run, "auto", mixt__steer_pack(c->run));
     return r;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "store/checkpoint.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -53,13 +54,13 @@ json_t *mixt__loop_state_pack(const mixt__loop_state *state)
         double real;
         memcpy(&whole, at, sizeof whole);
         memcpy(&real, at, sizeof real);
-        json_object_set_new(o, fields[i].name, fields[i].whole ? json_integer(whole) : mixt__json_double(real));
+        mixt__json_set(o, fields[i].name, fields[i].whole ? json_integer(whole) : mixt__json_double(real));
     }
-    json_object_set_new(o, "usual",
-                        json_pack("{s:o, s:o, s:I}", "mean", mixt__json_double(state->usual.mean), "variance",
-                                  mixt__json_double(state->usual.variance), "seen", (json_int_t)state->usual.seen));
-    json_object_set_new(o, "course", mixt__course_pack(&state->course));
-    json_object_set_new(o, "window.overflow_layer", json_string(state->window.overflow_layer));
+    mixt__json_set(o, "usual",
+                   json_pack("{s:o, s:o, s:I}", "mean", mixt__json_double(state->usual.mean), "variance",
+                             mixt__json_double(state->usual.variance), "seen", (json_int_t)state->usual.seen));
+    mixt__json_set(o, "course", mixt__course_pack(&state->course));
+    mixt__json_set_text(o, "window.overflow_layer", state->window.overflow_layer);
     return o;
 }
 

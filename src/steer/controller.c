@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/handles.h"
 #include "base/options.h"
+#include "store/json.h"
 #include "watch/monitor.h"
 
 #include <math.h>
@@ -414,13 +415,13 @@ bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
 json_t *mixt__controller_pack(const mixt_controller *c)
 {
     json_t *o = json_object(), *raised = json_array();
-#define PACK(name) json_object_set_new(o, #name, json_integer((json_int_t)c->name));
+#define PACK(name) mixt__json_set(o, #name, json_integer((json_int_t)c->name));
     NUMBERS(PACK)
 #undef PACK
     for (int64_t i = 0; i < c->raised_count; i++)
-        json_array_append_new(
-            raised, json_pack("[s,s,i]", c->raised[i].layer, c->raised[i].format, (int)c->raised[i].standing));
-    json_object_set_new(o, "raised", raised);
+        mixt__json_add(raised,
+                       json_pack("[s,s,i]", c->raised[i].layer, c->raised[i].format, (int)c->raised[i].standing));
+    mixt__json_set(o, "raised", raised);
     return o;
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "policy/policy.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ const char *mixt__decision_text(const mixt_decision *d, char text[MIXT_DECISION_
 
 static json_t *text_or_null(const char *text)
 {
-    return text && *text ? json_string(text) : json_null();
+    return text && *text ? mixt__json_string(text) : json_null();
 }
 
 json_t *mixt__decision_row(const mixt_decision *d, double time)
@@ -65,8 +66,8 @@ json_t *mixt__decision_row(const mixt_decision *d, double time)
         json_pack("{s:s, s:o, s:o, s:o}", "text", d->text, "back", d->back >= 0 ? json_integer(d->back) : json_null(),
                   "key", text_or_null(d->key), "policy", text_or_null(d->policy));
     if (evidence && d->bytes_after) {
-        json_object_set_new(evidence, "bytes_before", json_integer((json_int_t)d->bytes_before));
-        json_object_set_new(evidence, "bytes_after", json_integer((json_int_t)d->bytes_after));
+        mixt__json_set(evidence, "bytes_before", json_integer((json_int_t)d->bytes_before));
+        mixt__json_set(evidence, "bytes_after", json_integer((json_int_t)d->bytes_after));
     }
     return json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o}", "step", (json_int_t)d->step, "time",
                      isfinite(time) ? json_real(time) : json_null(), "kind", "decision", "severity",
@@ -147,7 +148,7 @@ static mixt_status add_evidence(mixt_policy *policy, const mixt_decision *d)
     json_t *line =
         json_pack("{s:I, s:s, s:s, s:s, s:s, s:s}", "step", (json_int_t)d->step, "layer", *d->layer ? d->layer : "*",
                   "from", d->from, "to", d->to, "cause", mixt_cause_name(d->cause), "why", d->text);
-    char *json = line ? json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
+    char *json = line ? mixt__json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
     json_decref(line);
     mixt_status status = json ? mixt_policy_evidence(policy, &before)
                               : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the evidence of a decision");

@@ -3,6 +3,7 @@
 
 #include "steer/inquiry.h"
 #include "steer/together.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -284,28 +285,28 @@ static json_t *number(double value)
 
 static json_t *text_or_null(const char *text)
 {
-    return *text ? json_string(text) : json_null();
+    return *text ? mixt__json_string(text) : json_null();
 }
 
 static json_t *evidence_of(const mixt_diagnosis *d)
 {
     json_t *layers = json_array();
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
-        json_array_append_new(layers, json_string(d->layers[i]));
+        mixt__json_add(layers, mixt__json_string(d->layers[i]));
     json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "text", d->text, "found",
                           mixt_diagnosis_name(d->kind), "symptom", mixt_cause_name(d->symptom), "began",
                           (json_int_t)d->step, "good", (json_int_t)d->good, "loss", number(d->value), "usual",
                           number(d->usual), "fp32", number(d->fp32), "layers", layers, "op", text_or_null(d->op),
                           "parameter", text_or_null(d->parameter));
     if (d->rank >= 0)
-        json_object_set_new(o, "rank", json_integer(d->rank));
+        mixt__json_set(o, "rank", json_integer(d->rank));
     if (d->kind == MIXT_DIAGNOSIS_HARDWARE)
-        json_object_set_new(o, "persists", json_boolean(d->persists));
+        mixt__json_set(o, "persists", json_boolean(d->persists));
     if (d->kind == MIXT_DIAGNOSIS_BATCH) {
-        json_object_set_new(o, "epoch", json_integer(d->epoch));
-        json_object_set_new(o, "batch", json_integer(d->batch));
-        json_object_set_new(o, "place", d->place < 0 ? json_null() : json_integer(d->place));
-        json_object_set_new(o, "sample", d->sample < 0 ? json_null() : json_integer(d->sample));
+        mixt__json_set(o, "epoch", json_integer(d->epoch));
+        mixt__json_set(o, "batch", json_integer(d->batch));
+        mixt__json_set(o, "place", d->place < 0 ? json_null() : json_integer(d->place));
+        mixt__json_set(o, "sample", d->sample < 0 ? json_null() : json_integer(d->sample));
     }
     return o;
 }

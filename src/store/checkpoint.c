@@ -5,10 +5,13 @@
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
 #include "store/checksum.h"
+#include "store/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE])
@@ -89,10 +92,7 @@ static mixt_status parse_manifest(const char *path, const mixt__file_map *map, j
     mixt__checkpoint_seal(seal, mixt__checksum(map->data, body));
     if (memcmp(seal, map->data + body, MIXT_CHECKPOINT_SEAL))
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: its checksum is wrong", path);
-    json_error_t error;
-    *manifest = json_loadb((const char *)map->data, map->bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!*manifest)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d: %s", path, error.line, error.text);
+    MIXT_TRY(mixt__json_parse(path, map->data, map->bytes, JSON_REJECT_DUPLICATES, manifest));
     const char *format = json_string_value(json_object_get(*manifest, "format"));
     int64_t version;
     if (!format || strcmp(format, MIXT_CHECKPOINT_FORMAT))
@@ -102,16 +102,41 @@ static mixt_status parse_manifest(const char *path, const mixt__file_map *map, j
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "%s", path);
 }
 
+/** A file that belongs to a checkpoint: that it is missing is damage, that it cannot be read now is not. */
+static mixt_status map_own(const char *path, mixt__file_map *map)
+{
+    char folder[MIXT_CHECKPOINT_INSIDE];
+    struct stat info;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (lstat(path, &info) && errno == ENOENT && !stat(folder, &info)) {
+        *map = (mixt__file_map){0};
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: it is missing", path);
+    }
+    return mixt__file_map_open(path, map);
+}
+
 static mixt_status read_manifest(const char *folder, json_t **manifest)
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     mixt__file_map map;
     *manifest = NULL;
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_MANIFEST);
-    MIXT_TRY(mixt__file_map_open(path, &map));
+    MIXT_TRY(map_own(path, &map));
     mixt_status status = parse_manifest(path, &map, manifest);
     mixt__file_map_close(&map);
     return status;
+}
+
+mixt_status mixt__checkpoint_read_back(const char *folder, const json_t *written)
+{
+    json_t *found;
+    MIXT_TRY(read_manifest(folder, &found));
+    (void)json_object_del(found, "checksum"); // which its text alone has
+    bool same = mixt__json_whole(written) && json_equal(found, written);
+    json_decref(found);
+    return same ? MIXT_OK
+                : mixt__fail(MIXT_ERROR_FILE, "%s/%s: reads back as something else than was written", folder,
+                             MIXT_CHECKPOINT_MANIFEST);
 }
 
 static mixt_status wrong_size(const char *path, size_t bytes, int64_t expected)
@@ -129,7 +154,7 @@ static mixt_status check_file(const char *folder, const char *name, const json_t
         return mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: names the file '%.60s'", folder, MIXT_CHECKPOINT_MANIFEST, name);
     snprintf(path, sizeof path, "%s/%.200s", folder, name);
     MIXT_TRY(mixt__json_get_int(record, "bytes", 0, INT64_MAX, &bytes));
-    MIXT_TRY(mixt__file_map_open(path, &map));
+    MIXT_TRY(map_own(path, &map));
     mixt_status status = MIXT_OK;
     if ((int64_t)map.bytes != bytes)
         status = wrong_size(path, map.bytes, bytes);
@@ -155,7 +180,7 @@ static mixt_status check_header(const char *path, const json_t *record)
     mixt__file_map map;
     int64_t bytes = 0;
     MIXT_TRY(mixt__json_get_int(record, "bytes", 0, INT64_MAX, &bytes));
-    MIXT_TRY(mixt__file_map_open(path, &map));
+    MIXT_TRY(map_own(path, &map));
     mixt_status status = MIXT_OK;
     if ((int64_t)map.bytes != bytes)
         status = wrong_size(path, map.bytes, bytes);

@@ -79,6 +79,11 @@ mixt_status mixt__checkpoint_finish(const mixt__checkpoint_draft *draft, const m
 /** In place of finish: removes it. */
 void mixt__checkpoint_discard(const mixt__checkpoint_draft *draft);
 
+/** Fails, naming the weight, where one is not finite: a checkpoint of them would push good ones out.
+ *  @param pieces NULL: all that the content has, else these */
+mixt_status mixt__checkpoint_finite(const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
+                                    int64_t count);
+
 /** Makes `folder` the same checkpoint as `from`, sharing its files where the file system can. */
 mixt_status mixt__checkpoint_share(const char *from, const char *folder);
 
@@ -90,7 +95,8 @@ typedef struct mixt__checkpoint {
     mixt__safetensors *state;
 } mixt__checkpoint;
 
-/** MIXT_ERROR_FILE or MIXT_ERROR_FORMAT, naming file, tensor and place, when anything is missing or damaged. */
+/** MIXT_ERROR_FORMAT, naming file, tensor and place, when anything is missing or damaged. Any other failure,
+ * MIXT_ERROR_FILE or MIXT_ERROR_MEMORY, says nothing about the checkpoint: it cannot be read now. */
 mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint);
 /** The same, of the tensors' bytes a share alone is read: for ranks that look at one each and tell the others.
  *  @param which of so many shares, from 0 */

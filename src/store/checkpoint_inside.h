@@ -32,6 +32,8 @@ mixt_status mixt__checkpoint_state_make(mixt__checkpoint_draft *draft, const mix
  *  @param sums are sorted @param cut whether a tensor has more than one */
 mixt_status mixt__checkpoint_state_record(const mixt__checkpoint_draft *draft, const mixt__checkpoint_content *content,
                                           mixt__checkpoint_sum *sums, int64_t count, json_t *record, bool *cut);
+/** Fails unless the manifest in a folder, which has just been written, says what it was meant to. */
+mixt_status mixt__checkpoint_read_back(const char *folder, const json_t *written);
 /** As a manifest has it. */
 json_t *mixt__checkpoint_hex(uint64_t sum);
 /** Where one goes for a moment, beside its own place, while another takes that and the two cannot be exchanged. */

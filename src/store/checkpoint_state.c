@@ -9,6 +9,7 @@
 #include "store/checkpoint_inside.h"
 #include "store/checksum.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,13 +102,32 @@ mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__ch
     return status;
 }
 
+/* ---- what is to be written ---- */
+
+mixt_status mixt__checkpoint_finite(const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
+                                    int64_t count)
+{
+    const int64_t size = (int64_t)sizeof(float);
+    const size_t prefix = strlen(MIXT_STATE_MASTER);
+    for (int64_t i = 0; i < (pieces ? count : content->count); i++) {
+        const mixt__file_tensor *t = &content->tensors[pieces ? pieces[i].tensor : i];
+        if (strncmp(t->name, MIXT_STATE_MASTER, prefix) || t->dtype != MIXT_DTYPE_FP32)
+            continue;
+        const void *data = pieces ? pieces[i].data : t->data;
+        int64_t bytes = pieces ? pieces[i].bytes : bytes_of(t), begin = pieces ? pieces[i].begin : 0;
+        MIXT_TRY(mixt__weights_finite(t->name + prefix, data, begin / size, bytes / size,
+                                      "checkpoints of before it went wrong are kept"));
+    }
+    return MIXT_OK;
+}
+
 /* ---- what was written ---- */
 
 json_t *mixt__checkpoint_hex(uint64_t sum)
 {
     char text[20];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
-    return json_string(text);
+    return mixt__json_string(text);
 }
 
 static int by_place(const void *a, const void *b)
@@ -127,8 +147,7 @@ static json_t *tensor_record(const mixt__checkpoint_sum *sums, int64_t count)
         return mixt__checkpoint_hex(sums->sum);
     json_t *parts = json_array();
     for (int64_t i = 0; i < count; i++)
-        if (json_array_append_new(parts,
-                                  json_pack("[I, o]", (json_int_t)sums[i].bytes, mixt__checkpoint_hex(sums[i].sum)))) {
+        if (mixt__json_add(parts, json_pack("[I, o]", (json_int_t)sums[i].bytes, mixt__checkpoint_hex(sums[i].sum)))) {
             json_decref(parts);
             return NULL;
         }
@@ -164,12 +183,12 @@ mixt_status mixt__checkpoint_state_record(const mixt__checkpoint_draft *d, const
                               t->name);
         }
         *cut = *cut || parts > 1;
-        good = !json_object_set_new(tensors, t->name, tensor_record(sums + used, parts));
+        good = !mixt__json_set(tensors, t->name, tensor_record(sums + used, parts));
         used += parts;
     }
-    good = good && !json_object_set_new(record, "bytes", json_integer((json_int_t)d->bytes)) &&
-           !json_object_set_new(record, "header", mixt__checkpoint_hex(d->header)) &&
-           !json_object_set(record, "tensors", tensors);
+    good = good && !mixt__json_set(record, "bytes", json_integer((json_int_t)d->bytes)) &&
+           !mixt__json_set(record, "header", mixt__checkpoint_hex(d->header)) &&
+           !mixt__json_set(record, "tensors", json_incref(tensors));
     json_decref(tensors);
     return good ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "checkpoint %s: no memory to write it", d->target);
 }

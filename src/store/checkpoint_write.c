@@ -6,6 +6,7 @@
 #include "store/checkpoint_inside.h"
 #include "store/checksum.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +37,7 @@ mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *d, const mi
         MIXT_TRY(write_file(d->temporary, f->name, f->data, f->bytes));
         json_t *record = json_pack("{s:I, s:o}", "bytes", (json_int_t)f->bytes, "checksum",
                                    mixt__checkpoint_hex(mixt__checksum(f->data, f->bytes)));
-        if (json_object_set_new(records, f->name, record))
+        if (mixt__json_set(records, f->name, record))
             return no_memory(d->target);
     }
     return MIXT_OK;
@@ -45,7 +46,7 @@ mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *d, const mi
 /** The manifest's text ends with its own checksum, at a fixed distance from the end. */
 static mixt_status write_manifest(const char *folder, const json_t *manifest)
 {
-    char *text = json_dumps(manifest, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    char *text = mixt__json_dumps(manifest, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
     size_t length = text ? strlen(text) : 0, room = length + MIXT_CHECKPOINT_SEAL + 1;
     char *sealed = mixt__alloc(room);
     if (!sealed || length < 2) {
@@ -180,6 +181,8 @@ static mixt_status complete(const mixt__checkpoint_draft *d, const mixt__checkpo
                                  content->scalars, "files", files, "state", state);
     if (status == MIXT_OK)
         status = manifest ? write_manifest(d->temporary, manifest) : no_memory(d->target);
+    if (status == MIXT_OK)
+        status = mixt__checkpoint_read_back(d->temporary, manifest);
     json_decref(manifest);
     json_decref(state);
     return status;

@@ -130,6 +130,10 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     int64_t whole = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
     int64_t count = mixt__file_tensor_count(e->there.dtype, e->there.rank, e->there.dims);
     MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
+    if (!x->request->not_finite)
+        MIXT_TRY(mixt__weights_finite(source->name, x->here, 0, whole,
+                                      "nothing is exported of weights that are damaged, or of training that went "
+                                      "wrong, unless you ask for that (--not-finite)"));
     mixt__name_to_there(&x->plan, e, x->here, x->moved);
     MIXT_TRY(check_range(x, e->there.name, count));
     *data = x->low;

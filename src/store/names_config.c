@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "store/file.h"
+#include "store/json.h"
 #include "store/names_rope.h"
 
 #include <jansson.h>
@@ -40,7 +41,7 @@ static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *f
     if (!field->fact)
         return json_loads(field->json, JSON_DECODE_ANY, NULL);
     if (field->fact == MIXT_FACT(architecture))
-        return json_string(facts->architecture);
+        return mixt__json_string(facts->architecture);
     if (field->fact == MIXT_FACT(fits) || field->fact == MIXT_FACT(tied))
         return json_boolean(field->fact == MIXT_FACT(fits) ? facts->fits : facts->tied);
     if (field->fact == MIXT_FACT(eps) || field->fact == MIXT_FACT(rope_theta))
@@ -66,12 +67,13 @@ static bool put_labels(json_t *config, const mixt__name_facts *facts)
     for (int64_t i = 0; complete && i < facts->label_count; i++) {
         char number[24];
         snprintf(number, sizeof number, "%lld", (long long)i);
-        complete = !json_object_set_new(names, number, json_string(facts->labels[i])) &&
-                   !json_object_set_new(numbers, facts->labels[i], json_integer(i));
+        complete = !mixt__json_set_text(names, number, facts->labels[i]) &&
+                   !mixt__json_set(numbers, facts->labels[i], json_integer(i));
     }
     bool apart = complete && (int64_t)json_object_size(numbers) == facts->label_count;
     if (apart)
-        complete = !json_object_set(config, "id2label", names) && !json_object_set(config, "label2id", numbers);
+        complete = !mixt__json_set(config, "id2label", json_incref(names)) &&
+                   !mixt__json_set(config, "label2id", json_incref(numbers));
     json_decref(names);
     json_decref(numbers);
     return complete;
@@ -82,11 +84,12 @@ char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts
     json_t *config = json_object();
     bool complete = config && names->fields;
     for (const mixt__name_field *field = names->fields; complete && field->key; field++)
-        complete = !json_object_set_new(config, field->key, value_of(field, facts));
+        complete = !mixt__json_set(config, field->key, value_of(field, facts));
     if (complete && names->labels && facts->labels && facts->label_count == facts->classes)
         complete = put_labels(config, facts);
-    complete = complete && !json_object_set_new(config, "dtype", json_string(dtype_name(facts->dtype)));
-    char *text = complete ? json_dumps(config, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
+    complete = complete && !mixt__json_set_text(config, "dtype", dtype_name(facts->dtype));
+    char *text =
+        complete ? mixt__json_dumps(config, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(config);
     return text;
 }
@@ -124,7 +127,7 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to check %s", path);
     } else if (!same_value(expected, found) &&
                !(field->fact == MIXT_FACT(architecture) && same_architecture(expected, found))) {
-        char *has = json_dumps(found, JSON_ENCODE_ANY), *needs = json_dumps(expected, JSON_ENCODE_ANY);
+        char *has = mixt__json_dumps(found, JSON_ENCODE_ANY), *needs = mixt__json_dumps(expected, JSON_ENCODE_ANY);
         status = mixt__fail(MIXT_ERROR_FORMAT,
                             "%s: %s is %s, the model here has %s: choose the model's sizes (net.…) to fit, or another "
                             "file",

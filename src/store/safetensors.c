@@ -240,7 +240,9 @@ static json_t *parse_header(const char *path, const mixt__file_map *map, uint64_
     json_error_t error;
     const char *text = (const char *)map->data + PREFIX;
     json_t *header = text[0] == '{' ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
-    if (!header)
+    if (!header && text[0] == '{' && json_error_code(&error) == json_error_out_of_memory)
+        *status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read its header", path);
+    else if (!header)
         *status = mixt__fail(MIXT_ERROR_FORMAT, "%s: header at offset %d is not a JSON object: %s", path,
                              PREFIX + (text[0] == '{' ? error.position : 0),
                              text[0] == '{' ? error.text : "it does not start with '{'");

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static mixt_status build_header(const char *path, const mixt__file_tensor *tenso
     if (ok && metadata && metadata->count > 0) {
         json_t *map = json_object();
         for (int64_t i = 0; i < metadata->count; i++)
-            ok = ok && !json_object_set_new(map, metadata->pairs[i].key, json_string(metadata->pairs[i].value));
-        ok = !json_object_set_new(l->header, "__metadata__", map) && ok;
+            ok = ok && !mixt__json_set_text(map, metadata->pairs[i].key, metadata->pairs[i].value);
+        ok = !mixt__json_set(l->header, "__metadata__", map) && ok;
     }
     json_int_t offset = 0;
     for (int64_t i = 0; ok && i < count; i++) {
@@ -70,11 +71,11 @@ static mixt_status build_header(const char *path, const mixt__file_tensor *tenso
             return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: two tensors are called '%s'", path, tensor->name);
         json_t *shape = json_array();
         for (int d = 0; d < tensor->rank; d++)
-            ok = !json_array_append_new(shape, json_integer(tensor->dims[d])) && ok;
+            ok = !mixt__json_add(shape, json_integer(tensor->dims[d])) && ok;
         json_int_t end = offset + (json_int_t)bytes_of(tensor);
         json_t *record = json_pack("{s:s, s:o, s:[I, I]}", "dtype", mixt__safetensors_dtype_name(tensor->dtype),
                                    "shape", shape, "data_offsets", offset, end);
-        ok = !json_object_set_new(l->header, tensor->name, record) && ok;
+        ok = !mixt__json_set(l->header, tensor->name, record) && ok;
         offset = end;
     }
     if (!ok)
@@ -87,7 +88,7 @@ static mixt_status build_header(const char *path, const mixt__file_tensor *tenso
 static mixt_status print_header(const char *path, const json_t *header, char **text, size_t *bytes)
 {
     enum { PREFIX = 8 };
-    char *json = json_dumps(header, JSON_COMPACT);
+    char *json = mixt__json_dumps(header, JSON_COMPACT);
     size_t length = json ? strlen(json) : 0, padded = (length + 7) / 8 * 8;
     *text = json ? mixt__alloc(PREFIX + padded) : NULL;
     *bytes = PREFIX + padded;

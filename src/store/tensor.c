@@ -1,6 +1,9 @@
 /* Sizes and texts of shapes. */
 #include "store/tensor.h"
 
+#include "base/status.h"
+
+#include <math.h>
 #include <stdio.h>
 
 int64_t mixt__file_tensor_count(mixt_dtype dtype, int rank, const int64_t *dims)
@@ -18,6 +21,16 @@ int64_t mixt__file_tensor_count(mixt_dtype dtype, int rank, const int64_t *dims)
     if (__builtin_mul_overflow(count, (int64_t)mixt_dtype_size(dtype), &bytes))
         return -1;
     return empty ? 0 : count;
+}
+
+mixt_status mixt__weights_finite(const char *name, const void *values, int64_t from, int64_t count, const char *then)
+{
+    const float *value = values;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(value[i]))
+            return mixt__fail(MIXT_ERROR_DATA, "'%s' is not finite (element %lld is %g): %s", name,
+                              (long long)(from + i), isnan(value[i]) ? (double)NAN : (double)value[i], then);
+    return MIXT_OK;
 }
 
 mixt__dims_text mixt__dims_print(int rank, const int64_t *dims)

@@ -18,6 +18,10 @@ typedef struct mixt__file_tensor {
 /** Elements of a shape; -1 when a dimension is negative or the product (in bytes too) does not fit. */
 int64_t mixt__file_tensor_count(mixt_dtype dtype, int rank, const int64_t *dims);
 
+/** MIXT_ERROR_DATA, naming tensor and element, where one of `count` FP32 weights is not finite.
+ *  @param from the first one's number in the tensor @param then what that means, for the message */
+mixt_status mixt__weights_finite(const char *name, const void *values, int64_t from, int64_t count, const char *then);
+
 /** "[2, 3]", for messages; `text` holds it. */
 typedef struct mixt__dims_text {
     char text[MIXT__FILE_RANK * 22 + 3];

@@ -72,6 +72,7 @@ typedef struct mixt__export_request {
     mixt_dtype dtype;         // FP32, FP16 or BF16
     int64_t vocab, positions; // tokens and places that count; 0: all
     bool overwrite;
+    bool not_finite; // weights that are not finite are written too
 } mixt__export_request;
 
 /** Writes folder/model.safetensors and, for a family that has one, folder/config.json; each all or nothing.

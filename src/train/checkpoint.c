@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "mixt/num.h"
+#include "store/json.h"
 #include "train/arenas.h"
 #include "train/faults.h"
 #include "train/dist/feedback.h"
@@ -45,10 +46,10 @@ static json_t *control_pack(const mixt__control *control)
         memcpy(&real, at, sizeof real);
         memcpy(&small, at, sizeof small);
         memcpy(&large, at, fields[i].kind == FIELD_INT64 ? sizeof large : sizeof small);
-        json_object_set_new(o, fields[i].name,
-                            fields[i].kind == FIELD_FLOAT   ? mixt__json_double((double)real)
-                            : fields[i].kind == FIELD_INT32 ? json_integer(small)
-                                                            : json_integer(large));
+        mixt__json_set(o, fields[i].name,
+                       fields[i].kind == FIELD_FLOAT   ? mixt__json_double((double)real)
+                       : fields[i].kind == FIELD_INT32 ? json_integer(small)
+                                                       : json_integer(large));
     }
     return o;
 }
@@ -260,8 +261,9 @@ static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
                            (json_int_t)t->batches_per_epoch, "control", control_pack(&control), "settings",
                            mixt__trainer_settings_json(t));
     if (t->faults && s->scalars)
-        json_object_set_new(s->scalars, "faults", mixt__faults_pack(t->faults));
-    return s->scalars ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+        mixt__json_set(s->scalars, "faults", mixt__faults_pack(t->faults));
+    return mixt__json_whole(s->scalars) ? MIXT_OK
+                                        : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
 
 mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
@@ -432,6 +434,12 @@ static mixt_status read_progress(const json_t *scalars, progress *p)
     MIXT_TRY(mixt__json_get_int(scalars, "runs", 0, most, &p->runs));
     MIXT_TRY(mixt__json_get_int(scalars, "batches_per_epoch", 0, most, &p->batches_per_epoch));
     return control_unpack(json_object_get(scalars, "control"), &p->control);
+}
+
+mixt_status mixt__trainer_scalars_check(const json_t *scalars)
+{
+    progress p;
+    return read_progress(json_object_get(scalars, "trainer"), &p);
 }
 
 /** After the arenas have their values. */

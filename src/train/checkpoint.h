@@ -44,6 +44,8 @@ void mixt__snapshot_point(mixt__snapshot *part, const mixt__snapshot *of);
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
 mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
+/** MIXT_ERROR_FORMAT where a checkpoint's scalars lack something of the trainer's. */
+mixt_status mixt__trainer_scalars_check(const json_t *scalars);
 /** Puts the trainer that it was taken of back into that state. Not for one that is in place or a part. */
 mixt_status mixt__snapshot_restore(const mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);
@@ -72,6 +74,7 @@ char *mixt__json_differences(const json_t *before, const json_t *now, const char
 typedef struct mixt__save_request {
     char folder[MIXT_CHECKPOINT_PATH]; // of the checkpoints
     int64_t step, keep;
+    bool run_lost;     // there was no memory for `run`: nothing may be written
     int64_t wanted[6]; // steps of checkpoints that stay beside it and the newest `keep`: see mixt__checkpoints_prune
     int wanted_count;
     json_t *run;                    // the caller's scalars, taken over; NULL: none

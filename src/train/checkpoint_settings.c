@@ -1,4 +1,5 @@
 /* What a checkpoint's state holds for, as a flat object, and the differences of two of them. */
+#include "store/json.h"
 #include "train/checkpoint.h"
 
 #include "train/trainer_inside.h"
@@ -9,8 +10,8 @@
 
 static void add(json_t *object, const char *name, json_t *value)
 {
-    json_object_set_new(object, name,
-                        value); // a value that could not be made is missing later, and shows as a difference
+    mixt__json_set(object, name,
+                   value); // a value that could not be made is missing later, and shows as a difference
 }
 
 static void add_int(json_t *object, const char *name, int64_t value)
@@ -21,7 +22,7 @@ static void add_int(json_t *object, const char *name, int64_t value)
 /** NULL and "" are the same: nothing. */
 static void add_string(json_t *object, const char *name, const char *value)
 {
-    add(object, name, json_string(value ? value : ""));
+    add(object, name, mixt__json_string(value ? value : ""));
 }
 
 static void add_float(json_t *object, const char *name, float value)
@@ -34,7 +35,7 @@ static const char *const optimizer_names[] = {"sgd", "adam", "adamw", "lamb"};
 
 static void add_schedule(json_t *o, const mixt__schedule *s)
 {
-    add(o, "schedule", json_string(schedule_names[s->kind]));
+    add(o, "schedule", mixt__json_string(schedule_names[s->kind]));
     add_float(o, "lr", s->lr);
     add_float(o, "min_lr", s->min_lr);
     add_float(o, "gamma", s->gamma);
@@ -44,7 +45,7 @@ static void add_schedule(json_t *o, const mixt__schedule *s)
 
 static void add_optimizer(json_t *o, const mixt__optimizer *p)
 {
-    add(o, "optimizer", json_string(optimizer_names[p->kind]));
+    add(o, "optimizer", mixt__json_string(optimizer_names[p->kind]));
     add(o, "nesterov", json_boolean(p->nesterov));
     add_float(o, "momentum", p->momentum);
     add_float(o, "beta1", p->beta1);
@@ -54,7 +55,7 @@ static void add_optimizer(json_t *o, const mixt__optimizer *p)
 
 static void add_scaling(json_t *o, const mixt__scaling *s)
 {
-    add(o, "loss_scale", json_string(!s->enabled ? "none" : s->dynamic ? "dynamic" : "fixed"));
+    add(o, "loss_scale", mixt__json_string(!s->enabled ? "none" : s->dynamic ? "dynamic" : "fixed"));
     add_float(o, "scale_init", s->initial);
     add_float(o, "scale_growth", s->growth);
     add_float(o, "scale_backoff", s->backoff);
@@ -97,13 +98,13 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     const mixt__trainer_settings *s = &t->settings;
     char text[128], *policy = mixt__policy_line(&s->policy);
     json_t *o = json_object();
-    add(o, "precision", json_string(policy ? policy : "?"));
+    add(o, "precision", mixt__json_string(policy ? policy : "?"));
     free(policy);
     mixt__shape input = t->spec.input, target = t->spec.target;
     input.dims[0] *= s->ranks; // of all ranks, however many there are
     target.dims[0] *= s->ranks;
-    add(o, "input", json_string(mixt__shape_text(&input, text, sizeof text)));
-    add(o, "target", json_string(mixt__shape_text(&target, text, sizeof text)));
+    add(o, "input", mixt__json_string(mixt__shape_text(&input, text, sizeof text)));
+    add(o, "target", mixt__json_string(mixt__shape_text(&target, text, sizeof text)));
     add_buckets(o, t);
     add_int(o, "loss", t->model.loss);
     add_float(o, "label_smoothing", t->model.label_smoothing);
@@ -138,16 +139,23 @@ static void add_missing(json_t *before, const json_t *now)
         const char *name;
         json_t *value;
     } defaults[] = {
-        {"freeze", json_string("")},          {"lr_groups", json_string("")},    {"decay_groups", json_string("")},
-        {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},        {"ranks", json_integer(1)},
-        {"moments", json_string("fp32")},     {"MIXT_FUSION", json_string("1")}, {"MIXT_CANDIDATE", json_string("")},
-        {"buckets", json_string("")},
+        {"freeze", mixt__json_string("")},
+        {"lr_groups", mixt__json_string("")},
+        {"decay_groups", mixt__json_string("")},
+        {"inject_overflow", json_integer(0)},
+        {"split", json_integer(1)},
+        {"ranks", json_integer(1)},
+        {"moments", mixt__json_string("fp32")},
+        {"MIXT_FUSION", mixt__json_string("1")},
+        {"MIXT_CANDIDATE", mixt__json_string("")},
+        {"buckets", mixt__json_string("")},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         bool same = json_equal(json_object_get(now, defaults[i].name), defaults[i].value);
         if (!json_object_get(before, defaults[i].name))
             add(before, defaults[i].name,
-                same ? json_incref(defaults[i].value) : json_string("(not recorded by the version that made it)"));
+                same ? json_incref(defaults[i].value)
+                     : mixt__json_string("(not recorded by the version that made it)"));
         json_decref(defaults[i].value);
     }
 }
@@ -180,7 +188,7 @@ char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *t
 
 static void print_value(FILE *stream, const json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = value ? mixt__json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     if (json_is_string(value))
         fputs(*json_string_value(value) ? json_string_value(value) : "(none)", stream);
     else

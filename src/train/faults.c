@@ -7,6 +7,7 @@
 #include "data/data.h"
 #include "graph/op.h"
 #include "train/trainer_inside.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -302,7 +303,7 @@ json_t *mixt__faults_pack(const mixt__faults *faults)
 {
     json_t *times = json_array();
     for (int i = 0; i < faults->count; i++)
-        json_array_append_new(times, json_integer(faults->items[i].times));
+        mixt__json_add(times, json_integer(faults->items[i].times));
     return times;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "train/trainer_inside.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ static mixt_status write_checkpoint(const mixt__save_request *r, const mixt__sna
     char path[MIXT_CHECKPOINT_PATH];
     MIXT_TRY(mixt__save_folder(r));
     mixt__checkpoint_content content = mixt__save_content(r, snapshot, scalars);
+    MIXT_TRY(mixt__checkpoint_finite(&content, NULL, 0));
     return mixt__checkpoint_write(mixt__checkpoint_path(r->folder, r->step, path), &content);
 }
 
@@ -142,9 +144,11 @@ mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, j
     s->request = *request;
     s->request.run = NULL;
     s->scalars = json_pack("{s:O}", "trainer", trainer);
-    bool full = s->scalars && (!request->run || !json_object_set(s->scalars, "run", request->run));
+    bool full = s->scalars && !request->run_lost &&
+                (!request->run || !mixt__json_set(s->scalars, "run", json_incref(request->run)));
     json_decref(request->run);
-    return full ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    return full && mixt__json_whole(s->scalars) ? MIXT_OK
+                                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
 
 mixt_status mixt__saver_take(mixt__saver *s, const mixt__save_request *request)
@@ -186,8 +190,9 @@ mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, co
     mixt__saver_wait(s);
     const mixt__snapshot *whole = snapshot->kind == MIXT_SNAPSHOT_OWN ? &s->snapshot : snapshot;
     json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
-    mixt_status status = scalars ? write_checkpoint(request, whole, scalars)
-                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    mixt_status status = mixt__json_whole(scalars)
+                             ? write_checkpoint(request, whole, scalars)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
     json_decref(scalars);
     json_decref(request->run);
     return status;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "num/format.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,7 +152,7 @@ static json_t *pack(const uint8_t *counters, int64_t count)
 {
     json_t *values = json_array();
     for (int64_t i = 0; i < count; i++)
-        json_array_append_new(values, json_integer(counters[i]));
+        mixt__json_add(values, json_integer(counters[i]));
     return values;
 }
 

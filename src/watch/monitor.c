@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/handles.h"
 #include "base/options.h"
+#include "store/json.h"
 #include "watch/detector.h"
 #include "watch/layer_rules.h"
 
@@ -420,7 +421,7 @@ static json_t *pack_detector(const mixt__detector *d)
 {
     json_t *values = json_array();
     for (int64_t i = 0; i < mixt__detector_count(d); i++)
-        json_array_append_new(values, json_real(mixt__detector_at(d, i)));
+        mixt__json_add_real(values, mixt__detector_at(d, i));
     return values;
 }
 
@@ -428,8 +429,8 @@ json_t *mixt__monitor_pack(const mixt_monitor *m)
 {
     json_t *told = json_array();
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
-        json_array_append_new(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
-                                              (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
+        mixt__json_add(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
+                                       (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
     return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:b, s:o, s:o, s:o}", "loss", pack_detector(&m->loss),
                      "norm", pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
                      (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,

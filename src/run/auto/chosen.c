@@ -2,6 +2,7 @@
 #include "run/auto/chosen.h"
 
 #include "steer/decision.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static mixt_status keep_policy(mixt_run *run, const mixt_decision *chosen)
     mixt_policy *policy;
     MIXT_TRY(mixt_policy_copy(mixt_trainer_policy(run->experiment.trainer), &policy));
     json_t *map = json_pack("{s:s, s:s}", "chosen", chosen->to, "why", chosen->text);
-    char *evidence = map ? json_dumps(map, JSON_PRESERVE_ORDER) : NULL; // which is YAML too
+    char *evidence = map ? mixt__json_dumps(map, JSON_PRESERVE_ORDER) : NULL; // which is YAML too
     json_decref(map);
     mixt_status status = mixt_policy_set_made_by(policy, "precision=auto");
     if (status == MIXT_OK)

@@ -8,6 +8,7 @@
 #include "run/ranks.h"
 #include "run/resume.h"
 #include "run/run.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,8 +106,9 @@ void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
     json_t *scalars = json_pack("{s:o, s:o, s:o}", "loop", mixt__loop_state_pack(state), "watch",
                                 mixt__events_pack(&run->events), "auto", mixt__steer_pack(run));
     g->step = before;
-    mixt_status status =
-        scalars ? mixt__snapshots_take(&g->ring) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
+    mixt_status status = mixt__json_whole(scalars)
+                             ? mixt__snapshots_take(&g->ring)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
     status = mixt__run_agree_once(run, status);
     if (status != MIXT_OK) { // its copies may be half of the new state
         mixt__run_note(run, true, "step %lld: no state to go back to: %s", (long long)state->steps, mixt_error_text());

@@ -11,6 +11,7 @@
 #include "steer/decision.h"
 #include "steer/inquiry.h"
 #include "store/checksum.h"
+#include "store/json.h"
 #include "watch/monitor.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ json_t *mixt__steer_pack(mixt_run *run)
     char bits[MIXT_BITS_TEXT];
     mixt__run_bits(run, bits);
     for (int64_t i = 0; i < s->skip_count; i++)
-        json_array_append_new(skips, json_integer(s->skips[i]));
+        mixt__json_add(skips, json_integer(s->skips[i]));
     return json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
                      s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
                      "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",

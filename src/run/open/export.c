@@ -88,7 +88,8 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
 {
     const mixt_config *config = x->config;
     char source[MIXT_WEIGHTS_PATH];
-    mixt__export_request r = {.source = source, .folder = report->folder, .overwrite = o->overwrite};
+    mixt__export_request r = {
+        .source = source, .folder = report->folder, .overwrite = o->overwrite, .not_finite = o->not_finite};
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt_run_folder_weights(run, o->weights ? o->weights : "final", source, sizeof source));
     bool given = o->folder && *o->folder;

@@ -11,6 +11,7 @@
 #include "run/directory.h"
 #include "run/open/inputs.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static json_t *byte_vocabulary(void)
             text[0] = (char)(0xc0 | code >> 6);
             text[1] = (char)(0x80 | (code & 0x3f));
         }
-        if (json_object_set_new(tokens, text, json_integer(byte)))
+        if (mixt__json_set(tokens, text, json_integer(byte)))
             return json_decref(tokens), NULL;
     }
     return tokens;
@@ -190,9 +191,9 @@ static json_t *exported_inputs(const mixt__export_inputs *x)
 {
     const char *precision = mixt__config_string(x->config, MIXT_KEY_PRECISION);
     json_t *inputs = json_deep_copy(x->inputs);
-    if (inputs && json_object_set_new(inputs, "precision", json_string(has_policy(x) ? MIXT_POLICY_FILE : precision)))
+    if (inputs && mixt__json_set_text(inputs, "precision", has_policy(x) ? MIXT_POLICY_FILE : precision))
         return json_decref(inputs), NULL;
-    if (inputs && json_object_set_new(inputs, "cut", mixt__run_inputs_cut(x->config)))
+    if (inputs && mixt__json_set(inputs, "cut", mixt__run_inputs_cut(x->config)))
         return json_decref(inputs), NULL;
     return inputs;
 }

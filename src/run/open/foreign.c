@@ -6,6 +6,7 @@
 #include "data/text/gpt2_files.h"
 #include "models/models.h"
 #include "run/open/inputs.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -236,7 +237,7 @@ static json_t *pack_inputs(const mixt__name_facts *f, int64_t seq, const char *c
 {
     json_t *names = labels ? json_array() : json_null();
     for (int64_t i = 0; labels && i < f->classes; i++)
-        if (json_array_append_new(names, json_string(labels[i])))
+        if (mixt__json_add(names, mixt__json_string(labels[i])))
             return json_decref(names), NULL;
     json_t *arrays =
         json_pack("[{s:s,s:b,s:s,s:[I],s:I},{s:s,s:b,s:s,s:[],s:I},{s:s,s:b,s:s,s:[I],s:i},"

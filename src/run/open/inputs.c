@@ -9,6 +9,7 @@
 #include "data/text/inputs_text.h"
 #include "data/text/tokenizer.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +111,7 @@ json_t *mixt__run_inputs_cut(const mixt_config *config)
             continue;
         json_t *value = record->type == MIXT_CONFIG_FLOAT ? json_real(mixt__config_float(config, cut_keys[i]))
                                                           : json_integer(mixt__config_int(config, cut_keys[i]));
-        if (json_object_set_new(cut, record->name, value))
+        if (mixt__json_set(cut, record->name, value))
             return json_decref(cut), NULL;
     }
     return cut;
@@ -152,7 +153,7 @@ static mixt_status write_text(const char *path, const char *text, bool overwrite
 
 mixt_status mixt__run_json_write(const char *path, json_t *value, bool overwrite)
 {
-    char *text = value ? json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = value ? mixt__json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(value);
     if (!text)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);

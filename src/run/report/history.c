@@ -1,6 +1,7 @@
 /* Appending to a run's history, and how it ends. */
 #include "base/files.h"
 #include "run/report/history.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +43,8 @@ void mixt__history_add(mixt_run *run, json_t *row)
     time_t seconds = time(NULL);
     struct tm utc;
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    json_object_set_new(row, "time", json_string(now));
-    char *text = json_dumps(row, JSON_COMPACT | JSON_SORT_KEYS);
+    mixt__json_set_text(row, "time", now);
+    char *text = mixt__json_dumps(row, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(row);
     size_t length = text ? strlen(text) : 0;
     char *line = text ? realloc(text, length + 2) : NULL;

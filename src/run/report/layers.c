@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "run/open/memory.h"
 #include "run/run.h"
+#include "store/json.h"
 #include "train/watch.h"
 
 #include <float.h>
@@ -189,7 +190,7 @@ static void append(json_t *array, double value)
 {
     char text[32]; // five digits: a row has hundreds of numbers, and they are read by eye
     snprintf(text, sizeof text, "%.5g", value);
-    json_array_append_new(array, mixt__rows_number(strtod(text, NULL)));
+    mixt__json_add(array, mixt__rows_number(strtod(text, NULL)));
 }
 
 #define COLUMN(object, name, count, value)                                                                             \
@@ -197,7 +198,7 @@ static void append(json_t *array, double value)
         json_t *column = json_array();                                                                                 \
         for (int64_t i = 0; i < (count); i++)                                                                          \
             append(column, value);                                                                                     \
-        json_object_set_new(object, name, column);                                                                     \
+        mixt__json_set(object, name, column);                                                                          \
     } while (0)
 
 static const mixt_tensor_signal *tensor(const mixt__layers *l, int64_t layer, bool gradient)
@@ -235,15 +236,15 @@ static json_t *names_object(const mixt__layers *l)
 {
     json_t *layers = json_array(), *params = json_array(), *formats[2] = {json_array(), json_array()};
     for (int64_t i = 0; i < l->layer_count; i++) {
-        json_array_append_new(layers, json_string(l->layers[i].layer));
+        mixt__json_add(layers, mixt__json_string(l->layers[i].layer));
         for (int g = 0; g < 2; g++) {
             mixt_dtype dtype = tensor(l, i, g)->dtype;
-            json_array_append_new(formats[g],
-                                  dtype == MIXT_DTYPE_NONE ? json_null() : json_string(mixt_dtype_name(dtype)));
+            mixt__json_add(formats[g],
+                           dtype == MIXT_DTYPE_NONE ? json_null() : mixt__json_string(mixt_dtype_name(dtype)));
         }
     }
     for (int64_t i = 0; i < l->param_count; i++)
-        json_array_append_new(params, json_string(l->params[i].name));
+        mixt__json_add(params, mixt__json_string(l->params[i].name));
     return json_pack("{s:o, s:o, s:o, s:o}", "layers", layers, "activations", formats[0], "gradients", formats[1],
                      "parameters", params);
 }
@@ -253,7 +254,7 @@ static mixt_status write_names(mixt_run *run, int64_t step)
 {
     mixt__layers *l = &run->layers;
     json_t *names = names_object(l);
-    char *text = json_dumps(names, JSON_COMPACT | JSON_PRESERVE_ORDER), *copy = mixt__strdup(text ? text : "");
+    char *text = mixt__json_dumps(names, JSON_COMPACT | JSON_PRESERVE_ORDER), *copy = mixt__strdup(text ? text : "");
     free(text);
     if (!copy || (l->names && !strcmp(copy, l->names))) {
         json_decref(names);
@@ -317,7 +318,7 @@ static mixt_status find_names(mixt__layers *l, const char *path)
     mixt_status status = MIXT_OK;
     while (file && status == MIXT_OK && getline(&line, &room, file) > 0) {
         json_t *row = strstr(line, "\"names\":") ? json_loads(line, 0, NULL) : NULL;
-        char *text = json_dumps(json_object_get(row, "names"), JSON_COMPACT | JSON_PRESERVE_ORDER);
+        char *text = mixt__json_dumps(json_object_get(row, "names"), JSON_COMPACT | JSON_PRESERVE_ORDER);
         if (text) {
             mixt__free(l->names);
             l->names = mixt__strdup(text);

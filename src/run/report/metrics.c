@@ -4,6 +4,7 @@
 #include "mixt/metrics.h"
 #include "run/run.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ json_t *mixt__metrics_roles(const mixt_memory *m)
                  {"workspace", m->workspace}, {"batches", m->batches}, {"control", m->control}};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        json_object_set_new(object, roles[i].name, json_integer((json_int_t)roles[i].bytes));
+        mixt__json_set(object, roles[i].name, json_integer((json_int_t)roles[i].bytes));
     return object;
 }
 
@@ -79,36 +80,36 @@ static void put_shares(json_t *object, const char *prefix, const double *shares)
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
         snprintf(name, sizeof name, "%s%s", prefix, mixt_dtype_name((mixt_dtype)d));
         if (shares[d] > 0)
-            json_object_set_new(object, name, mixt__rows_number(shares[d]));
+            mixt__json_set(object, name, mixt__rows_number(shares[d]));
     }
 }
 
 static json_t *row_object(const mixt_run_row *row, bool from_zero)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "step", json_integer(row->step));
-    json_object_set_new(object, "epoch", json_integer(row->epoch - from_zero));
-    json_object_set_new(object, "loss", mixt__rows_number(row->loss));
-    json_object_set_new(object, "accuracy", mixt__rows_number(row->accuracy));
-    json_object_set_new(object, "lr", mixt__rows_number(row->lr));
-    json_object_set_new(object, "scale", mixt__rows_number(row->scale));
-    json_object_set_new(object, "skipped", json_integer(row->skipped));
-    json_object_set_new(object, "grad_norm", mixt__rows_number(row->grad_norm));
-    json_object_set_new(object, "samples_s", mixt__rows_number(row->samples_s));
-    json_object_set_new(object, "memory", json_integer(row->memory));
-    json_object_set_new(object, "time", mixt__rows_number(row->time));
+    mixt__json_set(object, "step", json_integer(row->step));
+    mixt__json_set(object, "epoch", json_integer(row->epoch - from_zero));
+    mixt__json_set(object, "loss", mixt__rows_number(row->loss));
+    mixt__json_set(object, "accuracy", mixt__rows_number(row->accuracy));
+    mixt__json_set(object, "lr", mixt__rows_number(row->lr));
+    mixt__json_set(object, "scale", mixt__rows_number(row->scale));
+    mixt__json_set(object, "skipped", json_integer(row->skipped));
+    mixt__json_set(object, "grad_norm", mixt__rows_number(row->grad_norm));
+    mixt__json_set(object, "samples_s", mixt__rows_number(row->samples_s));
+    mixt__json_set(object, "memory", json_integer(row->memory));
+    mixt__json_set(object, "time", mixt__rows_number(row->time));
     if (!isnan(row->energy))
-        json_object_set_new(object, "energy", mixt__rows_number(row->energy));
+        mixt__json_set(object, "energy", mixt__rows_number(row->energy));
     if (row->checkpoint_stall > 0)
-        json_object_set_new(object, "checkpoint_stall", mixt__rows_number(row->checkpoint_stall));
+        mixt__json_set(object, "checkpoint_stall", mixt__rows_number(row->checkpoint_stall));
     put_shares(object, "share_values_", row->share_values);
     put_shares(object, "share_bytes_", row->share_bytes);
     if (row->overflow_layer)
-        json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
+        mixt__json_set_text(object, "overflow_layer", row->overflow_layer);
     if (!isnan(row->val_loss))
-        json_object_set_new(object, "val_loss", mixt__rows_number(row->val_loss));
+        mixt__json_set(object, "val_loss", mixt__rows_number(row->val_loss));
     if (!isnan(row->val_accuracy))
-        json_object_set_new(object, "val_accuracy", mixt__rows_number(row->val_accuracy));
+        mixt__json_set(object, "val_accuracy", mixt__rows_number(row->val_accuracy));
     return object;
 }
 
@@ -124,7 +125,7 @@ mixt_status mixt__metrics_observe(void *user, mixt_run *run, const mixt_event *e
     json_t *object = row_object(event->row, run->epochs_from_zero);
     bool roles = roles_due(run, rows, event->row);
     if (roles)
-        json_object_set_new(object, "memory_by_role", mixt__metrics_roles(&run->result.memory));
+        mixt__json_set(object, "memory_by_role", mixt__metrics_roles(&run->result.memory));
     MIXT_TRY(mixt__rows_add(rows, object));
     if (roles) {
         run->roles_bytes = event->row->memory;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -136,7 +137,7 @@ mixt_status mixt__rows_add(mixt__rows *r, json_t *row)
         json_decref(row);
         return MIXT_OK;
     }
-    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    char *text = mixt__json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     size_t length = text ? strlen(text) : 0;
     json_decref(row);
     char *all = text ? mixt__realloc(r->waiting, r->waiting_bytes + length + 1) : NULL;

@@ -23,6 +23,7 @@ mixt_status mixt__saver_write_part(mixt__saver *s)
 {
     const mixt__snapshot *snapshot = &s->snapshot;
     mixt__checkpoint_content content = mixt__save_content(&s->request, snapshot, s->scalars);
+    MIXT_TRY(mixt__checkpoint_finite(&content, snapshot->pieces, snapshot->piece_count));
     MIXT_TRY(mixt__checkpoint_add(&s->draft, &content, snapshot->pieces, snapshot->piece_count, snapshot->sums));
     return s->files ? mixt__checkpoint_add_files(&s->draft, &content, s->files) : MIXT_OK;
 }
