@@ -1,6 +1,8 @@
 /* The first loss and the last ones. */
 #include "run/course.h"
 
+#include "store/json.h"
+
 #include "base/statistics.h"
 
 #include <math.h>
@@ -49,7 +51,7 @@ json_t *mixt__course_pack(const mixt__course *c)
     int64_t count = c->seen < MIXT_COURSE_LAST ? c->seen : MIXT_COURSE_LAST;
     json_t *last = json_array();
     for (int64_t i = 0; i < count; i++)
-        json_array_append_new(last, json_real(c->last[i]));
+        mixt__json_add(last, json_real(c->last[i]));
     return json_pack("{s:f, s:I, s:o}", "first", c->first, "seen", (json_int_t)c->seen, "last", last);
 }
 

@@ -116,7 +116,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add_optimizer(o, &s->optimizer);
     add_schedule(o, &s->schedule);
     add_scaling(o, &s->scaling);
-    add(o, "moments", json_string(mixt_dtype_name(s->moments)));
+    add(o, "moments", mixt__json_string(mixt_dtype_name(s->moments)));
     add_float(o, "weight_decay", s->weight_decay);
     add_float(o, "clip", s->clip_norm);
     add_float(o, "clip_value", s->clip_value);
