@@ -239,10 +239,3 @@ mixt_status mixt__feed_turn(mixt__feed *feed)
     feed->turn++;
     return MIXT_OK;
 }
-
-mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
-                            void *argument)
-{
-    MIXT_TRY(mixt__feed_issue(feed, kind, record, issue, argument));
-    return mixt__feed_turn(feed);
-}

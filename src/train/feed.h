@@ -92,14 +92,11 @@ mixt__step_result *mixt__feed_result(const mixt__feed *feed);
  * while younger ones go on. */
 mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mixt__step_result **result);
 
-/** Runs the step on the slot that was filled and turns to the other slot.
+/** Runs what is issued on the slot that was filled. `issue` may need the memory of `argument` only while it is called.
  *  @param record whether it may be recorded and replayed; not so while its parts are timed */
-mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
-                            void *argument);
-/** The two halves of that, for a step that is recorded but for its end: `issue` may need the memory of `argument` only
- *  while it is called. */
 mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
                              void *argument);
+/** After all of a step was issued: turns to the other slot. */
 mixt_status mixt__feed_turn(mixt__feed *feed);
 
 #endif

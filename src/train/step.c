@@ -142,49 +142,34 @@ static mixt_status update(mixt__trainer *t, double factor)
     return mixt__device_copy(t->device, &mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
-/** The whole step on batches that lie in the feed's slot: what is recorded. */
-static mixt_status issue(void *argument)
-{
-    mixt__trainer *t = argument;
-    int64_t passes = t->settings.accumulate;
-    float *seeds = passes > 1 ? mixt__feed_seeds(&t->feed) : NULL;
-    if (seeds)
-        MIXT_TRY(mixt__device_multiply(t->device, seeds, mixt__feed_weights(&t->feed), &t->control->seed, passes));
-    for (int64_t i = 0; i < passes; i++) {
-        mixt__run run = {.input = mixt__feed_input(&t->feed, i), .target = mixt__feed_target(&t->feed, i)};
-        run.rng_key = mixt__feed_key(&t->feed, i);
-        run.accumulate = i > 0;
-        run.seed = seeds ? seeds + i : NULL;
-        MIXT_TRY(ranked_pass(t, &run, i));
-    }
-    if (t->ranks.sums)
-        MIXT_TRY(mixt__device_sums_finish(t));
-    return update(t, 1);
-}
-
-/** Passes of one part, on a device with memory of its own. */
+/** One part of an update on a device with memory of its own. */
 typedef struct part {
     mixt__trainer *trainer;
     int64_t first; // of its passes
+    bool whole;    // it is all of the update, which ends with it: no rank puts anything to it in between
 } part;
 
-/** Its passes on batches that lie in the feed's slot, then their gradients to the host: what is recorded of an update
- *  that ranks share. */
-static mixt_status issue_part(void *argument)
+/** Its passes on batches that lie in the feed's slot, and what follows them on the device: what is recorded. */
+static mixt_status run_held(void *argument)
 {
-    mixt__trainer *t = ((part *)argument)->trainer;
-    int64_t first = ((part *)argument)->first, place = first - mixt__ranks_first(t), passes = mixt__ranks_passes(t);
-    float *seeds = mixt__feed_seeds(&t->feed) + place;
-    MIXT_TRY(mixt__device_multiply(t->device, seeds, mixt__feed_weights(&t->feed) + place, &t->control->seed, passes));
+    const part *p = argument;
+    mixt__trainer *t = p->trainer;
+    int64_t place = p->first - mixt__ranks_first(t), passes = mixt__ranks_passes(t);
+    float *seeds = t->settings.accumulate > 1 ? mixt__feed_seeds(&t->feed) + place : NULL;
+    const float *weights = mixt__feed_weights(&t->feed) + place;
+    if (seeds)
+        MIXT_TRY(mixt__device_multiply(t->device, seeds, weights, &t->control->seed, passes));
     for (int64_t i = 0; i < passes; i++) {
         mixt__run run = {.input = mixt__feed_input(&t->feed, place + i)};
         run.target = mixt__feed_target(&t->feed, place + i);
         run.rng_key = mixt__feed_key(&t->feed, place + i);
         run.accumulate = i > 0;
-        run.seed = seeds + i;
-        MIXT_TRY(ranked_pass(t, &run, first + i));
+        run.seed = seeds ? seeds + i : NULL;
+        MIXT_TRY(ranked_pass(t, &run, p->first + i));
     }
-    return mixt__device_sums_finish(t);
+    if (!p->whole || t->ranks.sums)
+        MIXT_TRY(mixt__device_sums_finish(t));
+    return p->whole ? update(t, 1) : MIXT_OK;
 }
 
 /** Where the batches of a step come from: the prefetch thread, or the caller's memory. */
@@ -318,32 +303,39 @@ static bool may_record(const mixt__trainer *t)
     return !t->train->seconds && !t->faults && (!t->watching || t->layers.running);
 }
 
-/** The passes that this process makes, part by part. */
-static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weights *weights)
+/** Takes the batches of some passes: on the host they run on them. */
+static mixt_status take_batches(mixt__trainer *t, const source *s, int64_t first, int64_t count,
+                                mixt__pass_weights *weights)
 {
-    int64_t first = mixt__ranks_first(t), passes = mixt__ranks_passes(t);
-    for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
-        for (int64_t i = first; i < first + passes; i++)
-            MIXT_TRY(run_batch(t, s, i, weights));
-        if (!t->device->backend->host_memory)
-            continue;
-        MIXT_TRY(mixt__ranks_end_part(t, part));
-        MIXT_TRY(mixt__trainer_add_watched(t, part));
-    }
+    for (int64_t i = first; i < first + count; i++)
+        MIXT_TRY(run_batch(t, s, i, weights));
     return MIXT_OK;
 }
 
-/** The same passes once their batches lie in the feed's slot. Several parts of one process are not worth recordings. */
-static mixt_status run_parts_apart(mixt__trainer *t)
+/** Runs a part whose batches lie in the feed's slot. Several parts of one process are not worth recordings. */
+static mixt_status issue_part(mixt__trainer *t, int64_t first)
 {
     mixt__feed_kind kind = t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
-    part p = {.trainer = t, .first = mixt__ranks_first(t)};
-    bool record = t->ranks.group && (!t->params->shard.masters || t->ranks.sums); // else the host gathers between nodes
-    MIXT_TRY(mixt__feed_send_weights(&t->feed));
-    for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
+    part p = {.trainer = t, .first = first, .whole = t->settings.ranks == 1};
+    bool record = p.whole || (t->ranks.group && (!t->params->shard.masters || t->ranks.sums)); // else the host gathers
+    if (!p.whole)
         mixt__device_sums_expect(t);
-        MIXT_TRY(mixt__feed_issue(&t->feed, kind, record && may_record(t), issue_part, &p));
-        MIXT_TRY(mixt__device_sums_wait(t));
+    MIXT_TRY(mixt__feed_issue(&t->feed, kind, record && may_record(t), run_held, &p));
+    return p.whole ? MIXT_OK : mixt__device_sums_wait(t);
+}
+
+/** The passes that this process makes, part by part: on the host each on its batch where that lies, on a device once
+ *  all batches of the step have come there. */
+static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weights *weights)
+{
+    bool host = t->device->backend->host_memory;
+    int64_t first = mixt__ranks_first(t), passes = mixt__ranks_passes(t);
+    if (!host) {
+        MIXT_TRY(take_batches(t, s, first, mixt__ranks_made(t), weights));
+        MIXT_TRY(t->settings.ranks == 1 ? mixt__feed_weigh(&t->feed) : mixt__feed_send_weights(&t->feed));
+    }
+    for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
+        MIXT_TRY(host ? take_batches(t, s, first, passes, weights) : issue_part(t, first));
         MIXT_TRY(mixt__ranks_end_part(t, part));
         MIXT_TRY(mixt__trainer_add_watched(t, part));
     }
@@ -362,22 +354,17 @@ static mixt__pass_weights begin_weights(const mixt__trainer *t)
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
     mixt__pass_weights weights = begin_weights(t);
-    bool apart = !t->device->backend->host_memory, ranks = t->settings.ranks > 1;
+    bool host = t->device->backend->host_memory;
     mixt_status status = run_parts(t, s, &weights);
-    if (status == MIXT_OK && apart && ranks)
-        status = run_parts_apart(t);
     mixt__pass_weights own = weights;
     MIXT_TRY(mixt__ranks_join(t, status, &weights));
     t->runs += t->settings.accumulate;
     mixt__lengths_note(t);
     if (!s->input)
         t->next_batch += t->settings.accumulate;
-    if (apart && !ranks) {
-        MIXT_TRY(mixt__feed_weigh(&t->feed));
-        return mixt__feed_step(&t->feed, t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN, may_record(t), issue, t);
-    }
-    MIXT_TRY(update(t, mixt__pass_weights_factor(t->ranks.local ? &own : &weights, t->settings.accumulate)));
-    if (apart)
+    if (host || t->settings.ranks > 1) // else the update has gone to the device with its passes
+        MIXT_TRY(update(t, mixt__pass_weights_factor(t->ranks.local ? &own : &weights, t->settings.accumulate)));
+    if (!host)
         return mixt__feed_turn(&t->feed);
     t->feed.turn++;
     return MIXT_OK;
