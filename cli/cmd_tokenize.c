@@ -8,7 +8,9 @@
 
 #include <mixt/tokenizer.h>
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static json_t *describe(const cli_args *args, const mixt_tokenizer *t, int64_t tokens)
 {
@@ -84,7 +86,7 @@ static mixt_status decode(const cli_args *args, const mixt_tokenizer *t)
     CLI_TRY(mixt_token_file_open(args->settings[0], t, &file));
     mixt_status status = cli_given(args, "out")
                              ? mixt_token_file_write_text(file, t, cli_text(args, "out"), cli_flag(args, "overwrite"))
-                             : mixt_token_file_print(file, t, stdout);
+                             : mixt_token_file_print(file, t, STDOUT_FILENO);
     mixt_token_file_close(file);
     return status;
 }

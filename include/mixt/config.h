@@ -9,8 +9,6 @@
 
 #include "mixt/types.h"
 
-#include <stdio.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -76,8 +74,9 @@ MIXT_API bool mixt_config_was_set(const mixt_config *config, const char *key);
 /** Where the value comes from: "default", "FILE:LINE:COLUMN", or the `where` of mixt_config_set. */
 MIXT_API const char *mixt_config_origin(const mixt_config *config, const char *key);
 
-/** Writes every key as YAML that reads back to the same values. `comments` adds each key's help. */
-MIXT_API mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments);
+/** Every key as YAML that reads back to the same values. `comments` adds each key's help.
+ *  @param text receives it, for mixt_free; NULL on failure */
+MIXT_API mixt_status mixt_config_print(const mixt_config *config, bool comments, char **text);
 /** The same, with comments, into a file, replaced as a whole or not at all. */
 MIXT_API mixt_status mixt_config_write(const mixt_config *config, const char *path);
 

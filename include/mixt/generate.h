@@ -26,13 +26,14 @@ typedef struct mixt_generator_options {
 } mixt_generator_options;
 MIXT_API void mixt_generator_options_default(mixt_generator_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_generator_options .struct_size = sizeof(mixt_generator_options), .context = 256
-/** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
-MIXT_API mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
+/** A generator that the context of the model owns. @param generator set to NULL on failure. */
+MIXT_API mixt_status mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options,
+                                             mixt_generator **generator);
 #ifndef __cplusplus
 /** mixt_generator_new(model, .weights = "model.safetensors", .context = 1024) */
 #define mixt_generator_new(...)                                                                                        \
-    mixt_generator_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                        \
-                            MIXT_OPTIONS_AT(mixt_generator_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
+    MIXT_MADE(mixt_generator, mixt_generator_new_with, MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                             \
+              MIXT_OPTIONS_AT(mixt_generator_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 /**

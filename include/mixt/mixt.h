@@ -41,6 +41,7 @@
 #include "mixt/sensitivity.h"
 #include "mixt/stats.h"
 #include "mixt/table.h"
+#include "mixt/tensor.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/transcript.h"

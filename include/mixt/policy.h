@@ -191,7 +191,7 @@ MIXT_API mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *y
 /** Whether both give the same bits: formats, rules in order, loss scaling and clipping, phases; who made them and why
  *  does not count, nor where their rules stand or what their phases are called. */
 MIXT_API bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b);
-/** @param yaml receives the policy as a text that mixt_policy_parse reads to the same policy, for free(). */
+/** @param yaml receives the policy as a text that mixt_policy_parse reads to the same policy, for mixt_free. */
 MIXT_API mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml);
 /** The same into a file, written whole or not at all; a file of that name is replaced. */
 MIXT_API mixt_status mixt_policy_write(const mixt_policy *policy, const char *path);

@@ -8,8 +8,6 @@
 
 #include "mixt/types.h"
 
-#include <stdio.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -141,9 +139,10 @@ MIXT_API mixt_token_file_info mixt_token_file_describe(const mixt_token_file *fi
  * @return MIXT_ERROR_ARGUMENT when there are not that many.
  */
 MIXT_API mixt_status mixt_token_file_read(const mixt_token_file *file, int64_t first, int64_t count, int32_t *tokens);
-/** Writes the text of the whole file to a stream. Exact for bytes and gpt2; WordPiece puts single blanks between words.
- */
-MIXT_API mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, FILE *stream);
+/** Writes the text of the whole file to a file descriptor, which stays open: 1 is what a program prints to. Exact for
+ *  bytes and gpt2; WordPiece puts single blanks between words. */
+MIXT_API mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer,
+                                           int descriptor);
 /** The same into a file, which is put in its place whole or not at all; never the token file itself. */
 MIXT_API mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_tokenizer *tokenizer,
                                                 const char *path, bool overwrite);

@@ -28,12 +28,12 @@ typedef struct mixt_context_options {
 MIXT_API void mixt_context_options_default(mixt_context_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_context_options .struct_size = sizeof(mixt_context_options)
 
-/** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
+/** Opens the library. @param context set to NULL on failure. Everything made from a context belongs to it.
  *  Options may be NULL, here as in every function that takes some: all defaults. */
-MIXT_API mixt_context *mixt_open_with(const mixt_context_options *options);
+MIXT_API mixt_status mixt_open_with(const mixt_context_options *options, mixt_context **context);
 #ifndef __cplusplus
 /** mixt_open(.device = "cpu", .threads = 4): what is not named has its default. */
-#define mixt_open(...) mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, __VA_ARGS__))
+#define mixt_open(...) MIXT_MADE(mixt_context, mixt_open_with, MIXT_OPTIONS_AT(mixt_context_options, __VA_ARGS__))
 #endif
 /** Frees the context and everything made from it. NULL is allowed. Whoever uses one of these objects later, or closes
  *  the context again, is told so by MIXT_ERROR_STATE (or by mixt_error_text, where a function returns none). */
@@ -42,13 +42,15 @@ MIXT_API void mixt_close(mixt_context *context);
  *  (mixt_data_batch, _read, _next), which several threads may do at once; mixt_error_text tells each its own. */
 MIXT_API const char *mixt_error(const mixt_context *context);
 
-/** A data set that the context closes; NULL on failure. See mixt_data_open_with for spec and options. */
-MIXT_API mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options);
+/** A data set that the context closes. @param data set to NULL on failure. See mixt_data_open_with for spec and
+ * options. */
+MIXT_API mixt_status mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options,
+                                        mixt_data **data);
 #ifndef __cplusplus
 /** mixt_data_new(context, "idx:mnist", .split = "test", .seed = 1): what is not named has its default. */
 #define mixt_data_new(context, ...)                                                                                    \
-    mixt_data_new_with((context), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                  \
-                       MIXT_OPTIONS_AT(mixt_data_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
+    MIXT_MADE(mixt_data, mixt_data_new_with, (context), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                            \
+              MIXT_OPTIONS_AT(mixt_data_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 typedef struct mixt_model_options {
@@ -58,14 +60,40 @@ typedef struct mixt_model_options {
 } mixt_model_options;
 MIXT_API void mixt_model_options_default(mixt_model_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_model_options .struct_size = sizeof(mixt_model_options)
-MIXT_API mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
-                                         const mixt_model_options *options);
+/** @param model set to NULL on failure; it belongs to the context. */
+MIXT_API mixt_status mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
+                                         const mixt_model_options *options, mixt_model **model);
 #ifndef __cplusplus
 /** mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f) */
 #define mixt_model_new(context, fn, ...)                                                                               \
-    mixt_model_new_with((context), (fn), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                           \
-                        MIXT_OPTIONS_AT(mixt_model_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
+    MIXT_MADE(mixt_model, mixt_model_new_with, (context), (fn), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                    \
+              MIXT_OPTIONS_AT(mixt_model_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
+
+/* ---- a model that is built once, by calls ----
+ *
+ * Where a callback cannot be given, or is not wanted: what mixt_builder_input and the functions of mixt/graph.h return
+ * is used as in a model function, and the calls are kept. The model makes them again for each batch size, for training
+ * and for evaluation: dropout and batch norm then do what they do there, and what is made from targets is left out
+ * where there are none. While a model is built so, values have shapes for 2 samples: a reshape leaves the samples to
+ * -1, and flatten, which keeps them, is the usual one. */
+
+/** @param builder set to NULL on failure. It belongs to the context; mixt_builder_finish ends it. */
+MIXT_API mixt_status mixt_builder_new(mixt_context *context, mixt_builder **builder);
+/** Declares an input of the model and gives it; those before targets, in the data's order. The data's own shapes count
+ *  when the model is compiled.
+ *  @param name by which the data offers it; NULL: the first. @param dtype FP32 or INT32. @param dims of one sample */
+MIXT_API mixt_value mixt_builder_input(mixt_builder *b, const char *name, mixt_dtype dtype, int rank,
+                                       const int64_t *dims);
+/** The same of a target, for losses of the model's own (mixt/loss.h). */
+MIXT_API mixt_value mixt_builder_target(mixt_builder *b, const char *name, mixt_dtype dtype, int rank,
+                                        const int64_t *dims);
+/** Makes the model of what was built, and ends the builder, also on failure: of the first call that failed.
+ *  @param output what a model function would return. @param options as of mixt_model_new; `user` does not count */
+MIXT_API mixt_status mixt_builder_finish(mixt_builder *builder, mixt_value output, mixt_loss loss,
+                                         const mixt_model_options *options, mixt_model **model);
+/** Ends a builder without a model. NULL is allowed. */
+MIXT_API void mixt_builder_free(mixt_builder *builder);
 
 /** An option that the policy decides. */
 #define MIXT_BY_POLICY MIXT_AUTO
@@ -139,12 +167,14 @@ MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t
     .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY, .scale_backoff = MIXT_BY_POLICY,                     \
     .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY, .scale_interval = MIXT_BY_POLICY,                  \
     .scale_hysteresis = MIXT_BY_POLICY
-MIXT_API mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
+/** @param trainer set to NULL on failure; it belongs to the model's context. */
+MIXT_API mixt_status mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options,
+                                           mixt_trainer **trainer);
 #ifndef __cplusplus
 /** mixt_trainer_new(model, .precision = "bf16", .lr = 0.1f): what is not named has its default. */
 #define mixt_trainer_new(...)                                                                                          \
-    mixt_trainer_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                          \
-                          MIXT_OPTIONS_AT(mixt_trainer_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
+    MIXT_MADE(mixt_trainer, mixt_trainer_new_with, MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                 \
+              MIXT_OPTIONS_AT(mixt_trainer_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 /** What a step did. */

@@ -44,6 +44,9 @@ MIXT_API const char *mixt_status_text(mixt_status status);
 /** What went wrong in the newest failed call on this thread; "" when nothing has failed yet. */
 MIXT_API const char *mixt_error_text(void);
 
+/** Frees a text that a function of mixt has given for it. NULL is allowed. */
+MIXT_API void mixt_free(void *text);
+
 /** Lets the compiler check the arguments of a function like printf: which argument is the format, which comes first. */
 #ifdef __GNUC__
 #define MIXT_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -137,6 +140,13 @@ typedef enum mixt_work {
 /* Two that part a macro's last plain argument from the options behind it. */
 #define MIXT_OPTIONS_FIRST(first, ...) (first)
 #define MIXT_OPTIONS_REST(first, ...) __VA_ARGS__
+/* What a function puts into `made`, as a value: NULL where it failed. */
+#define MIXT_MADE(type, function, ...)                                                                                 \
+    __extension__({                                                                                                    \
+        type *type##_made = NULL;                                                                                      \
+        (void)function(__VA_ARGS__, &type##_made);                                                                     \
+        type##_made;                                                                                                   \
+    })
 #endif
 
 #ifdef __cplusplus

@@ -81,17 +81,18 @@ MIXT_API void mixt_zoo_options_default(mixt_zoo_options *options, size_t size);
 
 /**
  * A model for samples like those of `data`, with cross-entropy for classes and tokens, mean squared error for values
- * and CTC for texts of recordings. It belongs to the context; NULL on failure (mixt_error says why).
+ * and CTC for texts of recordings. It belongs to the context.
  * @param data only looked at.
  * @param options NULL: all defaults.
+ * @param model set to NULL on failure.
  */
-MIXT_API mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
-                                         const mixt_zoo_options *options);
+MIXT_API mixt_status mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
+                                         const mixt_zoo_options *options, mixt_model **model);
 #ifndef __cplusplus
 /** mixt_zoo_model(context, "mlp", data, .dropout = 0.1f): what is not named has its default. */
 #define mixt_zoo_model(context, name, ...)                                                                             \
-    mixt_zoo_model_with((context), (name), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                         \
-                        MIXT_OPTIONS_AT(mixt_zoo_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
+    MIXT_MADE(mixt_model, mixt_zoo_model_with, (context), (name), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                  \
+              MIXT_OPTIONS_AT(mixt_zoo_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
 #ifdef __cplusplus

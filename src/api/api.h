@@ -7,6 +7,9 @@
 #include "policy/policy.h"
 #include "train/trainer.h"
 
+/** A model that is being built by calls: api/model_builder.c. */
+typedef struct mixt__kept_model mixt__kept_model;
+
 struct mixt_context {
     mixt__handle handle;
     char error[1024]; // the first failure
@@ -18,6 +21,7 @@ struct mixt_context {
     int64_t trainer_count, trainer_capacity;
     mixt_generator **generators;
     int64_t generator_count, generator_capacity;
+    mixt__kept_model *building; // those that are not finished
 };
 
 struct mixt_model {
@@ -55,6 +59,8 @@ void mixt__device_open_roughly(bool on);
 mixt_status mixt__need_context_at(const char *function, const mixt_context *context);
 /** A model that the context owns; NULL, and the failure noted, when memory ends. */
 mixt_model *mixt__context_add_model(mixt_context *context, const mixt__model *model);
+/** Frees what models that are not finished hold beside the context's own memory. */
+void mixt__context_close_builders(mixt_context *context);
 /** Gives a data set to the context; where that fails it is closed. */
 mixt_status mixt__context_take_data(mixt_context *context, mixt_data *data);
 /** Remembers the first failure in the context; returns the status as it is. */

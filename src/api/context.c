@@ -74,39 +74,37 @@ mixt_status mixt__device_open(const char *name, int threads, mixt__device **devi
     return MIXT_OK;
 }
 
-static mixt_context *open_on(mixt__device *device)
+static mixt_status open_on(mixt__device *device, mixt_context **context)
 {
-    mixt_context *context = mixt__alloc(sizeof *context);
-    if (!context) {
-        mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
-        return NULL;
-    }
-    context->device = device;
-    mixt__handle_add(&context->handle, context, "context", NULL);
-    return context;
+    MIXT_TRY(mixt__candidates_check(device));
+    mixt_context *made = mixt__alloc(sizeof *made);
+    if (!made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
+    made->device = device;
+    mixt__handle_add(&made->handle, made, "context", NULL);
+    *context = made;
+    return MIXT_OK;
 }
 
-mixt_context *mixt_open_with(const mixt_context_options *given)
+mixt_status mixt_open_with(const mixt_context_options *given, mixt_context **context)
 {
     mixt__device *device;
-    mixt_context_options own = MIXT_OPTIONS(mixt_context_options), *options = &own;
-    if (mixt__options(mixt_context_options, &own, given) != MIXT_OK)
-        return NULL;
-    if (options->threads < 0) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
-        return NULL;
-    }
-    if (mixt__device_open(options->device, options->threads, &device) != MIXT_OK)
-        return NULL;
-    mixt_context *context = mixt__candidates_check(device) == MIXT_OK ? open_on(device) : NULL;
-    if (!context) {
+    mixt_context_options o = MIXT_OPTIONS(mixt_context_options);
+    MIXT_TRY(mixt__need(context));
+    *context = NULL;
+    MIXT_TRY(mixt__options(mixt_context_options, &o, given));
+    if (o.threads < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", o.threads);
+    MIXT_TRY(mixt__device_open(o.device, o.threads, &device));
+    mixt_status status = open_on(device, context);
+    if (status != MIXT_OK) {
         mixt__device_close(device);
-        return NULL;
+        return status;
     }
     mixt__team_use(device->team);
     if (!device->team)
-        mixt__threads_set(options->threads); // beside a device that has none
-    return context;
+        mixt__threads_set(o.threads); // beside a device that has none
+    return MIXT_OK;
 }
 
 void mixt_close(mixt_context *context)
@@ -125,6 +123,7 @@ void mixt_close(mixt_context *context)
     }
     for (int64_t i = 0; i < context->data_count; i++)
         mixt__data_drop(context->data[i]);
+    mixt__context_close_builders(context);
     mixt__free(context->trainers);
     mixt__free(context->generators);
     mixt__free(context->data);
@@ -170,15 +169,18 @@ mixt_status mixt__context_take_data(mixt_context *context, mixt_data *data)
     return MIXT_OK;
 }
 
-mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options)
+mixt_status mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options,
+                               mixt_data **data)
 {
-    mixt_data *data = NULL;
-    if (mixt__need_context(context) != MIXT_OK)
-        return NULL;
-    mixt_status status = mixt_data_open_with(spec, options, &data);
+    MIXT_TRY(mixt__need(data));
+    *data = NULL;
+    MIXT_TRY(mixt__need_context(context));
+    mixt_status status = mixt_data_open_with(spec, options, data);
     if (status == MIXT_OK)
-        status = mixt__context_take_data(context, data);
-    return mixt__context_note(context, status) == MIXT_OK ? data : NULL;
+        status = mixt__context_take_data(context, *data);
+    if (status != MIXT_OK)
+        *data = NULL;
+    return mixt__context_note(context, status);
 }
 
 mixt_model *mixt__context_add_model(mixt_context *context, const mixt__model *model)
@@ -206,18 +208,18 @@ static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_mode
     return MIXT_OK;
 }
 
-mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
-                                const mixt_model_options *given)
+mixt_status mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
+                                const mixt_model_options *options, mixt_model **model)
 {
-    if (mixt__need_context(context) != MIXT_OK)
-        return NULL;
-    mixt_model_options own = MIXT_OPTIONS(mixt_model_options), *options = &own;
-    mixt_status status = mixt__options(mixt_model_options, &own, given);
+    MIXT_TRY(mixt__need(model));
+    *model = NULL;
+    MIXT_TRY(mixt__need_context(context));
+    mixt_model_options o = MIXT_OPTIONS(mixt_model_options);
+    mixt_status status = mixt__options(mixt_model_options, &o, options);
     if (status == MIXT_OK)
-        status = check_model(fn, loss, options);
-    if (mixt__context_note(context, status) != MIXT_OK)
-        return NULL;
-    return mixt__context_add_model(
-        context,
-        &(mixt__model){.fn = fn, .user = options->user, .loss = loss, .label_smoothing = options->label_smoothing});
+        status = check_model(fn, loss, &o);
+    MIXT_TRY(mixt__context_note(context, status));
+    *model = mixt__context_add_model(
+        context, &(mixt__model){.fn = fn, .user = o.user, .loss = loss, .label_smoothing = o.label_smoothing});
+    return *model ? MIXT_OK : MIXT_ERROR_MEMORY;
 }

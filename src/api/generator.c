@@ -31,34 +31,36 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
     return load(g, options->weights, request);
 }
 
-mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
-                                     const mixt_generator_options *options, const mixt__weights_request *request)
+mixt_status mixt__generator_make(mixt_context *context, const mixt__model *model, const mixt_generator_options *options,
+                                 const mixt__weights_request *request, mixt_generator **generator)
 {
+    *generator = NULL;
     mixt_generator *g = mixt__arena_alloc(&context->arena, sizeof *g);
     if (!g || !mixt__grow((void **)&context->generators, &context->generator_capacity, context->generator_count,
-                          sizeof *context->generators)) {
-        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator"));
-        return NULL;
-    }
+                          sizeof *context->generators))
+        return mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator"));
     g->context = context;
-    if (mixt__context_note(context, open_core(g, model, options, request)) != MIXT_OK) {
+    mixt_status status = mixt__context_note(context, open_core(g, model, options, request));
+    if (status != MIXT_OK) {
         mixt__generator_close(&g->inner);
         mixt_policy_free(g->policy);
-        return NULL;
+        return status;
     }
     context->generators[context->generator_count++] = g;
     mixt__handle_add(&g->handle, g, "generator", context);
-    return g;
+    *generator = g;
+    return MIXT_OK;
 }
 
-mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options)
+mixt_status mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options,
+                                    mixt_generator **generator)
 {
-    if (mixt__need_made(model, "model") != MIXT_OK)
-        return NULL;
-    mixt_generator_options own = MIXT_OPTIONS(mixt_generator_options); // weights are missing there: that is said
-    if (mixt__context_note(model->context, mixt__options(mixt_generator_options, &own, options)) != MIXT_OK)
-        return NULL;
-    return mixt__generator_make(model->context, &model->model, &own, NULL);
+    MIXT_TRY(mixt__need(generator));
+    *generator = NULL;
+    MIXT_TRY(mixt__need_made(model, "model"));
+    mixt_generator_options o = MIXT_OPTIONS(mixt_generator_options); // weights are missing there: that is said
+    MIXT_TRY(mixt__context_note(model->context, mixt__options(mixt_generator_options, &o, options)));
+    return mixt__generator_make(model->context, &model->model, &o, NULL, generator);
 }
 
 const char *mixt_generator_doubt(const mixt_generator *g)

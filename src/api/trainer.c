@@ -79,16 +79,14 @@ void mixt__trainer_close(mixt_trainer *t)
     mixt_policy_free(t->policy);
 }
 
-mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options)
+mixt_status mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options, mixt_trainer **trainer)
 {
-    if (mixt__need_made(model, "model") != MIXT_OK)
-        return NULL;
-    mixt_trainer_options own = MIXT_OPTIONS(mixt_trainer_options);
-    mixt_trainer *trainer; // NULL on failure
-    if (mixt__context_note(model->context, mixt__options(mixt_trainer_options, &own, options)) != MIXT_OK)
-        return NULL;
-    (void)mixt__trainer_open(model->context, &model->model, &own, &trainer);
-    return trainer;
+    MIXT_TRY(mixt__need(trainer));
+    *trainer = NULL;
+    MIXT_TRY(mixt__need_made(model, "model"));
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options);
+    MIXT_TRY(mixt__context_note(model->context, mixt__options(mixt_trainer_options, &o, options)));
+    return mixt__trainer_open(model->context, &model->model, &o, trainer);
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)

@@ -16,8 +16,8 @@ mixt_status mixt__params_init(mixt__params *params, const mixt__weights_request 
 /** The generator behind a handle, owned by the context.
  *  @param request how the weights are read where another program may have written them; NULL: options->weights is a
  *    file of mixt */
-mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
-                                     const mixt_generator_options *options, const mixt__weights_request *request);
+mixt_status mixt__generator_make(mixt_context *context, const mixt__model *model, const mixt_generator_options *options,
+                                 const mixt__weights_request *request, mixt_generator **generator);
 
 /** Loads the weights of a compiled trainer that has made no step; what the file leaves out is drawn. Everything is
  *  checked before the first weight changes.

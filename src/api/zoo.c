@@ -132,16 +132,19 @@ static mixt_status make(const char *name, const mixt_data *data, const mixt_zoo_
     return MIXT_OK;
 }
 
-mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
-                                const mixt_zoo_options *options)
+mixt_status mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
+                                const mixt_zoo_options *options, mixt_model **model)
 {
-    mixt__model model = {0};
-    if (mixt__need_context(context) != MIXT_OK)
-        return NULL;
+    mixt__model made = {0};
+    MIXT_TRY(mixt__need(model));
+    *model = NULL;
+    MIXT_TRY(mixt__need_context(context));
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
-    mixt_zoo_options own = MIXT_OPTIONS(mixt_zoo_options);
-    mixt_status status = mixt__options(mixt_zoo_options, &own, options);
+    mixt_zoo_options o = MIXT_OPTIONS(mixt_zoo_options);
+    mixt_status status = mixt__options(mixt_zoo_options, &o, options);
     if (status == MIXT_OK)
-        status = sizes ? make(name, data, &own, sizes, &model) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
-    return mixt__context_note(context, status) == MIXT_OK ? mixt__context_add_model(context, &model) : NULL;
+        status = sizes ? make(name, data, &o, sizes, &made) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
+    MIXT_TRY(mixt__context_note(context, status));
+    *model = mixt__context_add_model(context, &made);
+    return *model ? MIXT_OK : MIXT_ERROR_MEMORY;
 }

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ERROR_TEXT_SIZE = 2048 };
@@ -47,6 +48,11 @@ static void set_error(const char *format, va_list args)
     char text[ERROR_TEXT_SIZE]; // the arguments may point into error_text
     vsnprintf(text, sizeof text, format, args);
     mixt__error_set(text);
+}
+
+void mixt_free(void *text)
+{
+    free(text);
 }
 
 mixt_status mixt_fail(mixt_status status, const char *format, ...)

@@ -325,7 +325,7 @@ static mixt_status sum_config(mixt__search_state *state, const mixt_config *conf
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return no_memory();
-    mixt_status status = mixt_config_print(config, stream, false);
+    mixt_status status = mixt__config_print(config, stream, false);
     if (fclose(stream) && status == MIXT_OK)
         status = no_memory();
     if (status == MIXT_OK)

@@ -8,6 +8,7 @@
 #include "config/value.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 struct mixt_config {

@@ -6,9 +6,12 @@
 
 #include "mixt/config.h"
 
+#include <stdio.h>
+
 typedef enum mixt__config_key {
 #define MIXT_KEY(id, name, type, fallback, range, choices, help) MIXT_KEY_##id,
 #include "config/keys.def"
+
 #undef MIXT_KEY
     MIXT_KEY_COUNT
 } mixt__config_key;
@@ -40,5 +43,8 @@ bool mixt__config_was_set(const mixt_config *config, mixt__config_key key);
 const char *mixt__config_origin(const mixt_config *config, mixt__config_key key);
 /** The key of a name; MIXT_KEY_COUNT when there is none. */
 mixt__config_key mixt__config_find(const char *name);
+
+/** Every key as YAML to a stream: see mixt_config_print. */
+mixt_status mixt__config_print(const mixt_config *config, FILE *stream, bool comments);
 
 #endif

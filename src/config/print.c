@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,7 +116,7 @@ char *mixt__config_text(const mixt_config *config, mixt__config_key key)
     return fclose(stream) ? NULL : text;
 }
 
-mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments)
+mixt_status mixt__config_print(const mixt_config *config, FILE *stream, bool comments)
 {
     mixt__c_locale locale;
     MIXT_TRY(mixt__need_open(config, "configuration"));
@@ -126,6 +127,23 @@ mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comm
     if (fflush(stream) || ferror(stream))
         return mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
     return MIXT_OK;
+}
+
+mixt_status mixt_config_print(const mixt_config *config, bool comments, char **text)
+{
+    size_t size;
+    MIXT_TRY(mixt__need(text));
+    *text = NULL;
+    MIXT_TRY(mixt__need_open(config, "configuration"));
+    FILE *stream = open_memstream(text, &size);
+    mixt_status status = stream ? mixt__config_print(config, stream, comments) : MIXT_ERROR_MEMORY;
+    if ((!stream || fclose(stream)) && status != MIXT_ERROR_FILE)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text of a configuration");
+    if (status != MIXT_OK) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
 }
 
 mixt_status mixt_config_write(const mixt_config *config, const char *path)
@@ -146,7 +164,7 @@ mixt_status mixt_config_write(const mixt_config *config, const char *path)
             close(fd);
         goto cleanup;
     }
-    status = mixt_config_print(config, stream, true);
+    status = mixt__config_print(config, stream, true);
     if (status == MIXT_OK && fsync(fd)) // before it takes the place of one that is whole
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be brought to disk: %s", strerror(errno));
     if (fclose(stream) && status == MIXT_OK)

@@ -62,13 +62,17 @@ static mixt_value find(mixt_builder *b, const char *name, bool target)
                                name ? name : "", names);
 }
 
+MIXT_PLAY(mixt_input, out[0] = mixt_input(b, c->name))
 mixt_value mixt_input(mixt_builder *b, const char *name)
 {
+    MIXT_RECORD(b, mixt_input, .name = name);
     return find(b, name, false);
 }
 
+MIXT_PLAY(mixt_target, out[0] = mixt_target(b, c->name))
 mixt_value mixt_target(mixt_builder *b, const char *name)
 {
+    MIXT_RECORD(b, mixt_target, .name = name, .of_target = true);
     return find(b, name, true);
 }
 
@@ -90,13 +94,17 @@ static mixt_value beside(mixt_builder *b, const char *name, const char *what)
     return find(b, full, false);
 }
 
+MIXT_PLAY(mixt_input_lengths, out[0] = mixt_input_lengths(b, c->name))
 mixt_value mixt_input_lengths(mixt_builder *b, const char *name)
 {
+    MIXT_RECORD(b, mixt_input_lengths, .name = name);
     return beside(b, name, "length");
 }
 
+MIXT_PLAY(mixt_input_mask, out[0] = mixt_input_mask(b, c->name))
 mixt_value mixt_input_mask(mixt_builder *b, const char *name)
 {
+    MIXT_RECORD(b, mixt_input_mask, .name = name);
     return beside(b, name, "mask");
 }
 

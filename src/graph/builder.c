@@ -71,8 +71,11 @@ mixt_value mixt__builder_cache(mixt_builder *b, const mixt__shape *shape)
     return cache;
 }
 
+MIXT_PLAY(mixt_scope_push, mixt_scope_push(b, c->name))
+
 void mixt_scope_push(mixt_builder *b, const char *name)
 {
+    MIXT_RECORD_VOID(b, mixt_scope_push, NULL, .name = name);
     size_t used = strlen(b->scope);
     if (!mixt__builder_ok(b, NULL, mixt__need(name)))
         return;
@@ -84,8 +87,11 @@ void mixt_scope_push(mixt_builder *b, const char *name)
     snprintf(b->scope + used, sizeof b->scope - used, "%s%s", used ? "." : "", name);
 }
 
+MIXT_PLAY(mixt_scope_pop, mixt_scope_pop(b))
+
 void mixt_scope_pop(mixt_builder *b)
 {
+    MIXT_RECORD_VOID(b, mixt_scope_pop, NULL, .name = NULL);
     if (b->scope_depth == 0)
         mixt__builder_error(b, MIXT_ERROR_STATE, NULL, "mixt_scope_pop without a matching push");
     else
@@ -183,11 +189,14 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
     return (mixt_value){id};
 }
 
+MIXT_PLAY(mixt_param_with, out[0] = mixt_param_with(b, c->name, options))
+
 mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *given)
 {
     mixt_param_options own = MIXT_OPTIONS(mixt_param_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_param_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_param_with, .name = name, .options = &own, .options_size = sizeof own);
     if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
     if (!mixt__builder_number(b, name, ".normal", o->normal) || !mixt__builder_number(b, name, ".uniform", o->uniform))

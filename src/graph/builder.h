@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "graph/op.h"
+#include "graph/tape.h"
 
 enum { MIXT_SCOPE_SIZE = 256, MIXT_SCOPE_DEPTH = 32 };
 
@@ -18,6 +19,7 @@ struct mixt_builder {
     bool judged;          // the graph gets a loss
     int32_t counted;      // metrics of the loss that was added first; 0: none yet
     uint32_t rng_streams; // dropout calls so far: each gets its own stream
+    mixt__tape *tape;     // that calls are recorded on; NULL: none
 };
 
 /** Starts building into `graph`. */

@@ -55,13 +55,12 @@ static mixt_status open_bench(bench *b)
 {
     mixt_context_options context =
         MIXT_OPTIONS(mixt_context_options, .device = b->options->device, .threads = b->options->threads);
-    b->context = mixt_open_with(&context);
-    if (!b->context)
+    if (mixt_open_with(&context, &b->context) != MIXT_OK)
         return MIXT_ERROR_DEVICE;
     mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .seq = b->seq, .classes = b->model->classes, .seed = 1);
     o.samples = b->batch * BATCHES;
-    mixt_data *data = mixt_data_new_with(b->context, b->model->data, &o);
-    if (!data)
+    mixt_data *data;
+    if (mixt_data_new_with(b->context, b->model->data, &o, &data) != MIXT_OK)
         return MIXT_ERROR_DATA;
     b->sizes = b->model->sizes;
     mixt__model model;

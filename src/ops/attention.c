@@ -138,12 +138,16 @@ const mixt__op mixt__op_attention_grad = {
     .describe = describe,
 };
 
+MIXT_PLAY(mixt_attention_with, out[0] = mixt_attention_with(b, in[0], in[1], in[2], options))
+
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                const mixt_attention_options *given)
 {
     mixt_attention_options own = MIXT_OPTIONS(mixt_attention_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_attention_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_attention_with, .in = {q, k, v}, .in_count = 3,
+                .inside = offsetof(mixt_attention_options, lengths), .options = &own, .options_size = sizeof own);
     mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
     if (at.heads < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",

@@ -273,11 +273,15 @@ static mixt_value convolve(mixt_builder *b, const char *name, mixt_value x, cons
     return mixt__builder_node(b, l->op, name, at, in, at->plane.bias ? 3 : 2);
 }
 
+MIXT_PLAY(mixt_conv2d_with, out[0] = mixt_conv2d_with(b, c->name, in[0], options))
+
 mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *given)
 {
     mixt_conv2d_options own = MIXT_OPTIONS(mixt_conv2d_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_conv2d_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_conv2d_with, .name = name, .in = {x}, .in_count = 1, .options = &own,
+                .options_size = sizeof own);
     mixt__conv3d_attrs at = {.plane = {.kernel_h = o->kernel_h == MIXT_AUTO ? o->kernel : o->kernel_h,
                                        .kernel_w = o->kernel_w == MIXT_AUTO ? o->kernel : o->kernel_w,
                                        .stride = o->stride,
@@ -287,11 +291,15 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
     return convolve(b, name, x, &l, &at);
 }
 
+MIXT_PLAY(mixt_conv3d_with, out[0] = mixt_conv3d_with(b, c->name, in[0], options))
+
 mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *given)
 {
     mixt_conv3d_options own = MIXT_OPTIONS(mixt_conv3d_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_conv3d_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_conv3d_with, .name = name, .in = {x}, .in_count = 1, .options = &own,
+                .options_size = sizeof own);
     mixt__conv3d_attrs at = {.plane = {.kernel_h = o->kernel,
                                        .kernel_w = o->kernel,
                                        .stride = o->stride,

@@ -85,23 +85,31 @@ const mixt__op mixt__op_embedding_grad = {
     .bytes = grad_bytes,
 };
 
+MIXT_PLAY(mixt_embedding_lookup, out[0] = mixt_embedding_lookup(b, in[0], in[1]))
 mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids)
 {
+    MIXT_RECORD(b, mixt_embedding_lookup, .in = {table, ids}, .in_count = 2);
     return mixt__builder_node(b, &mixt__op_embedding, NULL, &(mixt__embedding_attrs){0}, (mixt_value[]){table, ids}, 2);
 }
 
+MIXT_PLAY(mixt_embedding_positions, out[0] = mixt_embedding_positions(b, in[0], in[1]))
 mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids)
 {
+    MIXT_RECORD(b, mixt_embedding_positions, .in = {table, ids}, .in_count = 2);
     if (mixt__builder_generating(b))
         return mixt_embedding_lookup(b, table, (mixt_value){b->graph->positions});
     return mixt_slice(b, table, 0, 0, mixt_value_dim(b, ids, -1));
 }
+
+MIXT_PLAY(mixt_embedding_with, out[0] = mixt_embedding_with(b, c->name, in[0], options))
 
 mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *given)
 {
     mixt_embedding_options own = MIXT_OPTIONS(mixt_embedding_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_embedding_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_embedding_with, .name = name, .in = {ids}, .in_count = 1, .options = &own,
+                .options_size = sizeof own);
     if (!mixt__builder_number(b, name, ".init", o->init))
         return (mixt_value){0};
     mixt__param table = {.shape = {2, {o->count, o->features}},

@@ -115,11 +115,14 @@ const mixt__op mixt__op_gru_cached = {
 
 /* ---- the layer ---- */
 
+MIXT_PLAY(mixt_gru_with, out[0] = mixt_gru_with(b, c->name, in[0], options))
+
 mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *given)
 {
     mixt_gru_options own = MIXT_OPTIONS(mixt_gru_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_gru_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_gru_with, .name = name, .in = {x}, .in_count = 1, .options = &own, .options_size = sizeof own);
     mixt__recurrent_layer l;
     if (!mixt__recurrent_begin(b, name, x, o->features, &gru, &l))
         return (mixt_value){0};

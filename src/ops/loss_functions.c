@@ -17,12 +17,16 @@ static mixt_value loss_node(mixt_builder *b, const mixt__op *op, const mixt__los
     return mixt__builder_node(b, op, "loss", &at, in, in_count);
 }
 
+MIXT_PLAY(mixt_loss_cross_entropy_with, out[0] = mixt_loss_cross_entropy_with(b, in[0], in[1], options))
+
 mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
                                         const mixt_cross_entropy_options *given)
 {
     mixt_cross_entropy_options own = MIXT_OPTIONS(mixt_cross_entropy_options), *o = &own;
     if (!mixt__builder_options(b, "loss", mixt_cross_entropy_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_loss_cross_entropy_with, .in = {logits, labels}, .in_count = 2, .options = &own,
+                .options_size = sizeof own);
     if (!mixt__builder_number(b, "loss", ".smoothing", o->smoothing))
         return (mixt_value){0};
     if (o->smoothing >= 1 || o->classes < 0)
@@ -33,15 +37,21 @@ mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt
     return loss_node(b, &mixt__op_cross_entropy, &at, (mixt_value[]){logits, labels}, 2);
 }
 
+MIXT_PLAY(mixt_loss_mse, out[0] = mixt_loss_mse(b, in[0], in[1]))
 mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values)
 {
+    MIXT_RECORD(b, mixt_loss_mse, .in = {outputs, values}, .in_count = 2);
     return loss_node(b, &mixt__op_mse, NULL, (mixt_value[]){outputs, values}, 2);
 }
 
+MIXT_PLAY(mixt_loss_bce, out[0] = mixt_loss_bce(b, in[0], in[1]))
 mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values)
 {
+    MIXT_RECORD(b, mixt_loss_bce, .in = {logits, values}, .in_count = 2);
     return loss_node(b, &mixt__op_bce, NULL, (mixt_value[]){logits, values}, 2);
 }
+
+MIXT_PLAY(mixt_loss_ctc_with, out[0] = mixt_loss_ctc_with(b, in[0], in[1], in[2], options))
 
 mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
                               const mixt_ctc_options *given)
@@ -49,6 +59,8 @@ mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value lab
     mixt_ctc_options own = MIXT_OPTIONS(mixt_ctc_options), *o = &own;
     if (!mixt__builder_options(b, "loss", mixt_ctc_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_loss_ctc_with, .in = {logits, labels, lengths}, .in_count = 3,
+                .inside = offsetof(mixt_ctc_options, frames), .options = &own, .options_size = sizeof own);
     if (o->stride < 1 || o->window < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld, .window %lld must be at least 1",
                                    (long long)o->stride, (long long)o->window);
@@ -70,14 +82,20 @@ static mixt_value kl_node(mixt_builder *b, const mixt__kl_attrs *at, const mixt_
     return mixt__builder_node(b, &mixt__op_kl, "loss", at, in, in_count);
 }
 
+MIXT_PLAY(mixt_loss_kl_with, out[0] = mixt_loss_kl_with(b, in[0], in[1], options))
+
 mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *given)
 {
     mixt_kl_options own = MIXT_OPTIONS(mixt_kl_options), *o = &own;
     if (!mixt__builder_options(b, "loss", mixt_kl_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_loss_kl_with, .in = {logits, teacher}, .in_count = 2,
+                .inside = offsetof(mixt_kl_options, labels), .options = &own, .options_size = sizeof own);
     mixt__kl_attrs at = {.loss.classes = o->classes, .weight = 1, .temperature = o->temperature};
     return kl_node(b, &at, (mixt_value[]){logits, teacher, o->labels}, o->labels.id ? 3 : 2);
 }
+
+MIXT_PLAY(mixt_loss_distill_with, out[0] = mixt_loss_distill_with(b, in[0], in[1], in[2], options))
 
 mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
                                   const mixt_distill_options *given)
@@ -85,6 +103,8 @@ mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value
     mixt_distill_options own = MIXT_OPTIONS(mixt_distill_options), *o = &own;
     if (!mixt__builder_options(b, "loss", mixt_distill_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_loss_distill_with, .in = {logits, teacher, labels}, .in_count = 3, .options = &own,
+                .options_size = sizeof own);
     float weight = o->weight, temperature = o->temperature;
     if (!(weight > 0 && weight <= 1))
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".weight %g must be above 0 and at most 1",
@@ -96,8 +116,10 @@ mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value
     return kl_node(b, &at, (mixt_value[]){logits, teacher, labels}, 3);
 }
 
+MIXT_PLAY(mixt_loss_mean, out[0] = mixt_loss_mean(b, in[0], in[1]))
 mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets)
 {
+    MIXT_RECORD(b, mixt_loss_mean, .in = {each, targets}, .in_count = 2);
     return loss_node(b, &mixt__op_mean_loss, NULL, (mixt_value[]){each, targets}, targets.id ? 2 : 1);
 }
 
@@ -134,8 +156,11 @@ static mixt_value metrics_of(mixt_builder *b, mixt_value total)
     return mixt_concat(b, parts, 2, 0);
 }
 
+MIXT_PLAY(mixt_loss_add, mixt_loss_add(b, in[0], c->reals[0]))
+
 void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight)
 {
+    MIXT_RECORD_VOID(b, mixt_loss_add, NULL, .in = {loss}, .in_count = 1, .reals = {weight});
     if (!mixt__builder_ready(b, "loss", &loss, 1))
         return;
     if (!isfinite(weight) || mixt__shape_count(&b->graph->values[loss.id].shape) != 1) {

@@ -168,14 +168,19 @@ const mixt__op mixt__op_matmul = {
     .describe = describe,
 };
 
+MIXT_PLAY(mixt_matmul_with, out[0] = mixt_matmul_with(b, in[0], in[1], options))
+
 mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *given)
 {
     mixt_matmul_options own = MIXT_OPTIONS(mixt_matmul_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_matmul_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_matmul_with, .in = {x, y}, .in_count = 2, .options = &own, .options_size = sizeof own);
     mixt__matmul_attrs at = {.trans_a = o->trans_a, .trans_b = o->trans_b, .alpha = o->alpha};
     return mixt__builder_node(b, &mixt__op_matmul, NULL, &at, (mixt_value[]){x, y}, 2);
 }
+
+MIXT_PLAY(mixt_linear_with, out[0] = mixt_linear_with(b, c->name, in[0], options))
 
 mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *given)
 {
@@ -184,6 +189,8 @@ mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, con
     mixt_linear_options own = MIXT_OPTIONS(mixt_linear_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_linear_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_linear_with, .name = name, .in = {x}, .in_count = 1, .options = &own,
+                .options_size = sizeof own);
     if (o->features <= 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "linear needs .features of at least 1, got %lld",
                                    (long long)o->features);

@@ -213,6 +213,9 @@ const mixt__op mixt__op_batch_norm_grad = {
     .flops = flops,
 };
 
+MIXT_PLAY(mixt_layer_norm_with, out[0] = mixt_layer_norm_with(b, c->name, in[0], options))
+MIXT_PLAY(mixt_batch_norm_with, out[0] = mixt_batch_norm_with(b, c->name, in[0], options))
+
 static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mixt_value x,
                        const mixt_norm_options *given)
 {
@@ -221,6 +224,15 @@ static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mi
     mixt_norm_options own = MIXT_OPTIONS(mixt_norm_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_norm_options, &own, given))
         return (mixt_value){0};
+    mixt__kept_call call = {.name = name,
+                            .in = {x},
+                            .in_count = 1,
+                            .options = &own,
+                            .options_size = sizeof own,
+                            .inside = offsetof(mixt_norm_options, mask)};
+    call.play = op == &mixt__op_batch_norm ? play_mixt_batch_norm_with : play_mixt_layer_norm_with;
+    if (mixt__tape_on(b))
+        return mixt__tape_call(b, &call, NULL);
     if (!mixt__builder_number(b, name, ".eps", o->eps))
         return (mixt_value){0};
     if (op == &mixt__op_batch_norm && !(o->momentum >= 0 && o->momentum <= 1))

@@ -22,7 +22,9 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
 const mixt__op mixt__op_places = {
     .name = "places", .precision = MIXT_CLASS_INSIDE, .work = MIXT_WORK_LOSS, .in_place_inputs = 1, .infer = infer};
 
+MIXT_PLAY(mixt_places, out[0] = mixt_places(b, in[0]))
 mixt_value mixt_places(mixt_builder *b, mixt_value targets)
 {
+    MIXT_RECORD(b, mixt_places, .in = {targets}, .in_count = 1);
     return mixt__builder_node(b, &mixt__op_places, NULL, NULL, &targets, 1);
 }

@@ -283,13 +283,17 @@ static mixt_value apply(mixt_builder *b, mixt__pw_instr instr, mixt_value x, mix
 }
 
 #define DEFINE_UNARY(function, code_)                                                                                  \
+    MIXT_PLAY(function, out[0] = function(b, in[0]))                                                                   \
     mixt_value function(mixt_builder *b, mixt_value x)                                                                 \
     {                                                                                                                  \
+        MIXT_RECORD(b, function, .in = {x}, .in_count = 1);                                                            \
         return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, x, MIXT_DTYPE_NONE);                             \
     }
 #define DEFINE_BINARY(function, code_)                                                                                 \
+    MIXT_PLAY(function, out[0] = function(b, in[0], in[1]))                                                            \
     mixt_value function(mixt_builder *b, mixt_value x, mixt_value y)                                                   \
     {                                                                                                                  \
+        MIXT_RECORD(b, function, .in = {x, y}, .in_count = 2);                                                         \
         return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, y, MIXT_DTYPE_NONE);                             \
     }
 DEFINE_UNARY(mixt_relu, RELU)
@@ -318,13 +322,17 @@ mixt_value mixt_neg(mixt_builder *b, mixt_value x)
     return mixt_affine(b, x, -1.0f, 0.0f);
 }
 
+MIXT_PLAY(mixt_affine, out[0] = mixt_affine(b, in[0], c->reals[0], c->reals[1]))
 mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift)
 {
+    MIXT_RECORD(b, mixt_affine, .in = {x}, .in_count = 1, .reals = {factor, shift});
     return apply(b, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = factor, .imm2 = shift}, x, x, MIXT_DTYPE_NONE);
 }
 
+MIXT_PLAY(mixt_dropout, out[0] = mixt_dropout(b, in[0], c->reals[0]))
 mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate)
 {
+    MIXT_RECORD(b, mixt_dropout, .in = {x}, .in_count = 1, .reals = {rate});
     if (!(rate >= 0 && rate < 1))
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "dropout rate %g: must be at least 0 and below 1",
                                    (double)rate);
@@ -334,8 +342,10 @@ mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate)
                  MIXT_DTYPE_NONE);
 }
 
+MIXT_PLAY(mixt_cast, out[0] = mixt_cast(b, in[0], (mixt_dtype)c->numbers[0]))
 mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype)
 {
+    MIXT_RECORD(b, mixt_cast, .in = {x}, .in_count = 1, .numbers = {dtype});
     char names[MIXT_FORMAT_NAMES];
     if (!mixt__format_may(dtype, MIXT_MAY_HOLD))
         return mixt__builder_error(b, MIXT_ERROR_DTYPE, NULL, "cast to %s: a model's values are %s",

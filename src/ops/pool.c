@@ -91,6 +91,9 @@ const mixt__op mixt__op_pool_grad = {
     .describe = describe,
 };
 
+MIXT_PLAY(mixt_max_pool_with, out[0] = mixt_max_pool_with(b, in[0], options))
+MIXT_PLAY(mixt_avg_pool_with, out[0] = mixt_avg_pool_with(b, in[0], options))
+
 static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *given, mixt__pool_kind kind)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
@@ -98,6 +101,10 @@ static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *g
     mixt_pool_options own = MIXT_OPTIONS(mixt_pool_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_pool_options, &own, given))
         return (mixt_value){0};
+    mixt__kept_call call = {.in = {x}, .in_count = 1, .options = &own, .options_size = sizeof own};
+    call.play = kind == MIXT_POOL_MAX ? play_mixt_max_pool_with : play_mixt_avg_pool_with;
+    if (mixt__tape_on(b))
+        return mixt__tape_call(b, &call, NULL);
     bool flat = b->graph->values[x.id].shape.rank != 5; // then sizes of a depth are none, and those given are refused
     mixt__pool_attrs at = {.kind = kind, .size = o->size, .pad = o->pad, .pad_d = o->pad_d};
     at.stride = o->stride == MIXT_AUTO ? o->size : o->stride;

@@ -83,6 +83,9 @@ static mixt_status find_axes(const mixt_reduce_options *o, int rank, uint32_t *a
     return MIXT_OK;
 }
 
+MIXT_PLAY(mixt_sum_with, out[0] = mixt_sum_with(b, in[0], options))
+MIXT_PLAY(mixt_mean_with, out[0] = mixt_mean_with(b, in[0], options))
+
 static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_options *given, bool mean)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
@@ -90,6 +93,10 @@ static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_option
     mixt_reduce_options own = MIXT_OPTIONS(mixt_reduce_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_reduce_options, &own, given))
         return (mixt_value){0};
+    mixt__kept_call call = {.in = {x}, .in_count = 1, .options = &own, .options_size = sizeof own};
+    call.play = mean ? play_mixt_mean_with : play_mixt_sum_with;
+    if (mixt__tape_on(b))
+        return mixt__tape_call(b, &call, NULL);
     mixt__reduce_attrs at = {.mean = mean, .keep = o->keep};
     if (!mixt__builder_ok(b, NULL, find_axes(o, b->graph->values[x.id].shape.rank, &at.axes)))
         return (mixt_value){0};
@@ -106,8 +113,10 @@ mixt_value mixt_mean_with(mixt_builder *b, mixt_value x, const mixt_reduce_optio
     return reduce(b, x, o, true);
 }
 
+MIXT_PLAY(mixt_global_avg_pool, out[0] = mixt_global_avg_pool(b, in[0]))
 mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x)
 {
+    MIXT_RECORD(b, mixt_global_avg_pool, .in = {x}, .in_count = 1);
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
     int rank = b->graph->values[x.id].shape.rank;

@@ -64,6 +64,8 @@ const mixt__op mixt__op_rms_norm_grad = {
     .flops = flops,
 };
 
+MIXT_PLAY(mixt_rms_norm_with, out[0] = mixt_rms_norm_with(b, c->name, in[0], options))
+
 mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *given)
 {
     if (!mixt__builder_ready(b, name, &x, 1))
@@ -71,6 +73,8 @@ mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, c
     mixt_norm_options own = MIXT_OPTIONS(mixt_norm_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_norm_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_rms_norm_with, .name = name, .in = {x}, .in_count = 1, .options = &own,
+                .options_size = sizeof own);
     if (!mixt__builder_number(b, name, ".eps", o->eps))
         return (mixt_value){0};
     mixt__norm_attrs at = {.eps = o->eps};

@@ -101,11 +101,14 @@ const mixt__op mixt__op_rnn_cached = {
 
 /* ---- the layer ---- */
 
+MIXT_PLAY(mixt_rnn_with, out[0] = mixt_rnn_with(b, c->name, in[0], options))
+
 mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *given)
 {
     mixt_rnn_options own = MIXT_OPTIONS(mixt_rnn_options), *o = &own;
     if (!mixt__builder_options(b, name, mixt_rnn_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_rnn_with, .name = name, .in = {x}, .in_count = 1, .options = &own, .options_size = sizeof own);
     mixt__recurrent_layer l;
     if (!mixt__recurrent_begin(b, name, x, o->features, &rnn, &l))
         return (mixt_value){0};

@@ -57,6 +57,8 @@ static const char *table_fault(const mixt_rotary_options *o)
     return NULL;
 }
 
+MIXT_PLAY(mixt_rotary_table_with, out[0] = mixt_rotary_table_with(b, in[0], options))
+
 mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *given)
 {
     if (!mixt__builder_ready(b, NULL, &ids, 1))
@@ -64,6 +66,7 @@ mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_ro
     mixt_rotary_options own = MIXT_OPTIONS(mixt_rotary_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_rotary_options, &own, given))
         return (mixt_value){0};
+    MIXT_RECORD(b, mixt_rotary_table_with, .in = {ids}, .in_count = 1, .options = &own, .options_size = sizeof own);
     const char *fault = table_fault(o);
     if (fault)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "rotary_table: %s", fault);
@@ -138,8 +141,10 @@ const mixt__op mixt__op_rotary = {
     .describe = describe,
 };
 
+MIXT_PLAY(mixt_rotary, out[0] = mixt_rotary(b, in[0], in[1], c->numbers[0]))
 mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads)
 {
+    MIXT_RECORD(b, mixt_rotary, .in = {x, table}, .in_count = 2, .numbers = {heads});
     mixt_value in[2] = {x, table};
     if (!mixt__builder_ready(b, NULL, in, 2))
         return (mixt_value){0};

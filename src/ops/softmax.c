@@ -40,7 +40,9 @@ const mixt__op mixt__op_softmax_grad = {
     .flops = flops,
 };
 
+MIXT_PLAY(mixt_softmax, out[0] = mixt_softmax(b, in[0]))
 mixt_value mixt_softmax(mixt_builder *b, mixt_value x)
 {
+    MIXT_RECORD(b, mixt_softmax, .in = {x}, .in_count = 1);
     return mixt__builder_node(b, &mixt__op_softmax, NULL, NULL, &x, 1);
 }

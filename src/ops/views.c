@@ -2,6 +2,7 @@
 #include "ops/rules.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- reshape ---- */
 
@@ -53,6 +54,8 @@ const mixt__op mixt__op_reshape = {
     .view = reshape_view,
 };
 
+MIXT_PLAY(mixt_reshape, out[0] = mixt_reshape(b, in[0], c->number_count, c->numbers))
+
 mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *dims)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
@@ -61,6 +64,12 @@ mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL, "reshape to %d dimensions: 0 to %d", rank, MIXT_MAX_RANK);
     if (rank && !mixt__builder_ok(b, NULL, mixt__need(dims)))
         return (mixt_value){0};
+    if (mixt__tape_on(b)) {
+        mixt__kept_call call = {.play = play_mixt_reshape, .in = {x}, .in_count = 1, .number_count = rank};
+        for (int i = 0; i < rank; i++)
+            call.numbers[i] = dims[i];
+        return mixt__tape_call(b, &call, NULL);
+    }
     mixt__reshape_attrs at = {.shape = mixt__shape_of(rank, dims)};
     int64_t left = mixt__shape_count(&b->graph->values[x.id].shape);
     int open = -1;
@@ -75,8 +84,10 @@ mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *
     return mixt__builder_node(b, &mixt__op_reshape, NULL, &at, &x, 1);
 }
 
+MIXT_PLAY(mixt_flatten, out[0] = mixt_flatten(b, in[0]))
 mixt_value mixt_flatten(mixt_builder *b, mixt_value x)
 {
+    MIXT_RECORD(b, mixt_flatten, .in = {x}, .in_count = 1);
     int64_t n = mixt_value_dim(b, x, 0);
     return mixt_reshape(b, x, 2, (int64_t[]){n, -1});
 }
@@ -130,6 +141,16 @@ const mixt__op mixt__op_transpose = {
     .view = transpose_view,
 };
 
+static void play_mixt_transpose(mixt_builder *b, const mixt__kept_call *c, const mixt_value *in, const void *options,
+                                mixt_value *out)
+{
+    int order[MIXT_MAX_RANK];
+    (void)options;
+    for (int i = 0; i < MIXT_MAX_RANK; i++)
+        order[i] = (int)c->numbers[i];
+    out[0] = mixt_transpose(b, in[0], order);
+}
+
 mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order)
 {
     mixt__transpose_attrs at = {{0}};
@@ -137,6 +158,12 @@ mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order)
         return (mixt_value){0};
     for (int i = 0; i < mixt_value_rank(b, x); i++)
         at.order[i] = order[i];
+    if (mixt__tape_on(b)) {
+        mixt__kept_call call = {.play = play_mixt_transpose, .in = {x}, .in_count = 1};
+        for (int i = 0; i < mixt_value_rank(b, x); i++)
+            call.numbers[i] = order[i];
+        return mixt__tape_call(b, &call, NULL);
+    }
     return mixt__builder_node(b, &mixt__op_transpose, NULL, &at, &x, 1);
 }
 
@@ -204,8 +231,10 @@ const mixt__op mixt__op_slice_grad = {
     .infer = slice_grad_infer,
 };
 
+MIXT_PLAY(mixt_slice, out[0] = mixt_slice(b, in[0], (int)c->numbers[0], c->numbers[1], c->numbers[2]))
 mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end)
 {
+    MIXT_RECORD(b, mixt_slice, .in = {x}, .in_count = 1, .numbers = {axis, begin, end});
     int rank = mixt_value_rank(b, x);
     mixt__slice_attrs at = {
         .axis = axis < 0 ? axis + rank : axis, .begin = begin, .end = end, .full = mixt_value_dim(b, x, axis)};
@@ -291,16 +320,31 @@ static void split(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes
     mixt__builder_node_outputs(b, &mixt__op_split, NULL, &at, &x, 1, result);
 }
 
+MIXT_PLAY(mixt_split, mixt_split(b, in[0], c->out_count, out))
+
 void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
 {
-    if (mixt__builder_ok(b, NULL, mixt__need(result)))
-        split(b, x, parts, NULL, result);
+    if (!mixt__builder_ok(b, NULL, mixt__need(result)))
+        return;
+    if (parts <= MIXT_MAX_OUTPUTS)
+        MIXT_RECORD_VOID(b, mixt_split, result, .in = {x}, .in_count = 1, .out_count = parts);
+    split(b, x, parts, NULL, result);
 }
+
+MIXT_PLAY(mixt_split_at, mixt_split_at(b, in[0], c->out_count, c->numbers, out))
 
 void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result)
 {
-    if (mixt__builder_ok(b, NULL, mixt__need(sizes)) && mixt__builder_ok(b, NULL, mixt__need(result)))
-        split(b, x, parts, sizes, result);
+    if (!mixt__builder_ok(b, NULL, mixt__need(sizes)) || !mixt__builder_ok(b, NULL, mixt__need(result)))
+        return;
+    if (mixt__tape_on(b) && parts <= MIXT_MAX_OUTPUTS) {
+        mixt__kept_call call = {.play = play_mixt_split_at, .in = {x}, .in_count = 1, .out_count = parts};
+        for (int i = 0; i < parts; i++)
+            call.numbers[i] = sizes[i];
+        mixt__tape_call(b, &call, result);
+        return;
+    }
+    split(b, x, parts, sizes, result);
 }
 
 /* ---- concat ---- */
@@ -355,12 +399,19 @@ const mixt__op mixt__op_concat = {
     .grad = concat_grad,
 };
 
+MIXT_PLAY(mixt_concat, out[0] = mixt_concat(b, in, c->in_count, (int)c->numbers[0]))
+
 mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis)
 {
     if (count < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "concat of %d values: needs at least one", count);
     if (!mixt__builder_ok(b, NULL, mixt__need(parts)))
         return (mixt_value){0};
+    if (mixt__tape_on(b) && count <= MIXT_CALL_VALUES) {
+        mixt__kept_call call = {.play = play_mixt_concat, .in_count = count, .numbers = {axis}};
+        memcpy(call.in, parts, (size_t)count * sizeof *parts);
+        return mixt__tape_call(b, &call, NULL);
+    }
     int rank = mixt_value_rank(b, parts[0]);
     mixt__concat_attrs at = {.axis = axis < 0 ? axis + rank : axis};
     return mixt__builder_node(b, &mixt__op_concat, NULL, &at, parts, count);

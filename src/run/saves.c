@@ -11,6 +11,7 @@
 #include "store/checksum.h"
 #include "store/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ void mixt__saves_refresh(mixt__saves *c)
     free(c->policy);
     c->config = c->policy = NULL;
     FILE *stream = open_memstream(&c->config, &c->config_bytes);
-    if (stream && mixt_config_print(config, stream, false) == MIXT_OK)
+    if (stream && mixt__config_print(config, stream, false) == MIXT_OK)
         fclose(stream);
     if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE)
         (void)mixt_policy_print(mixt__run_policy(c->run), &c->policy);

@@ -359,11 +359,34 @@ mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_rol
     return MIXT_OK;
 }
 
-mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
+static mixt_status place_of_weight(const mixt__params *p, int32_t index, void **place)
 {
     if (is_cut(p, index))
         return mixt__fail(MIXT_ERROR_STATE, "'%s' is shared out between ranks (dist.zero=3)", p->table[index].name);
-    return mixt__device_download(p->device, values, address(p, index), (size_t)p->table[index].count * sizeof *values);
+    *place = address(p, index);
+    return MIXT_OK;
+}
+
+static mixt_status place_of_gradient(const mixt__params *p, int32_t index, void **place)
+{
+    const mixt__param_role *grad = &p->roles[MIXT_PARAM_GRADIENT];
+    if (!grad->data || p->segment_of[index] < 0 || p->shard.gradients)
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
+                          p->shard.gradients ? " here: ranks share them out" : "");
+    *place = mixt__role_at(grad, p->offset[index]);
+    return MIXT_OK;
+}
+
+mixt_status mixt__params_place(const mixt__params *p, int32_t index, bool gradient, void **place)
+{
+    return gradient ? place_of_gradient(p, index, place) : place_of_weight(p, index, place);
+}
+
+mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
+{
+    void *place;
+    MIXT_TRY(place_of_weight(p, index, &place));
+    return mixt__device_download(p->device, values, place, (size_t)p->table[index].count * sizeof *values);
 }
 
 mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
@@ -397,12 +420,10 @@ mixt_status mixt__params_restore_statistics(mixt__params *p)
 
 mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)
 {
-    const mixt__param_role *grad = &p->roles[MIXT_PARAM_GRADIENT];
-    if (!grad->data || p->segment_of[index] < 0 || p->shard.gradients)
-        return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
-                          p->shard.gradients ? " here: ranks share them out" : "");
-    return mixt__device_download(p->device, values, mixt__role_at(grad, p->offset[index]),
-                                 mixt__role_size(grad, p->table[index].count));
+    void *place;
+    MIXT_TRY(place_of_gradient(p, index, &place));
+    return mixt__device_download(p->device, values, place,
+                                 mixt__role_size(&p->roles[MIXT_PARAM_GRADIENT], p->table[index].count));
 }
 
 void *mixt__params_address(const mixt__params *p, const mixt__value *value, int64_t node)

@@ -66,7 +66,7 @@ static char *config_text(const mixt_config *config)
     char *text = NULL;
     size_t bytes;
     FILE *stream = open_memstream(&text, &bytes);
-    bool good = stream && mixt_config_print(config, stream, false) == MIXT_OK;
+    bool good = stream && mixt__config_print(config, stream, false) == MIXT_OK;
     if (stream && fclose(stream))
         good = false;
     if (good)

@@ -12,7 +12,7 @@ static char *print(const mixt_config *config, bool comments, size_t *size)
     char *text = NULL;
     FILE *stream = open_memstream(&text, size);
     fuzz_require(stream);
-    fuzz_require(mixt_config_print(config, stream, comments) == MIXT_OK);
+    fuzz_require(mixt__config_print(config, stream, comments) == MIXT_OK);
     fuzz_require(!fclose(stream));
     return text;
 }

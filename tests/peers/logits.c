@@ -79,7 +79,7 @@ static void read_shape(job *j, int64_t batch, char *dims)
 
 static mixt_status open_trainer(job *j, const char *precision, const char *device)
 {
-    j->context = mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, .device = device));
+    (void)mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, .device = device), &j->context);
     if (!j->context)
         return MIXT_ERROR_DEVICE;
     mixt_trainer_options options =

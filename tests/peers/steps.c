@@ -28,12 +28,12 @@ typedef struct run {
 
 static mixt_status open(run *r)
 {
-    r->context = mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, .device = r->device));
+    (void)mixt_open_with(MIXT_OPTIONS_AT(mixt_context_options, .device = r->device), &r->context);
     if (!r->context)
         return MIXT_ERROR_DEVICE;
     mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .seq = r->seq, .classes = r->model->classes,
                                        .samples = r->batch * r->steps, .seed = r->seed);
-    r->data = mixt_data_new_with(r->context, r->spec, &o);
+    (void)mixt_data_new_with(r->context, r->spec, &o, &r->data);
     if (!r->data)
         return MIXT_ERROR_DATA;
     mixt__model model;

@@ -44,15 +44,15 @@ static void failures_are_noted(void **state)
 static void no_options_are_defaults(void **state)
 {
     (void)state;
-    mixt_context *context = mixt_open_with(NULL);
+    mixt_context *context = MIXT_MADE(mixt_context, mixt_open_with, NULL);
     assert_non_null(context);
     mixt_data *data = mixt_data_new(context, "digits:", .samples = 64);
-    mixt_model *model = mixt_model_new_with(context, net, MIXT_LOSS_CROSS_ENTROPY, NULL);
-    mixt_trainer *trainer = mixt_trainer_new_with(model, NULL);
+    mixt_model *model = MIXT_MADE(mixt_model, mixt_model_new_with, context, net, MIXT_LOSS_CROSS_ENTROPY, NULL);
+    mixt_trainer *trainer = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, model, NULL);
     mixt_step step;
     assert_int_equal(mixt_trainer_step(trainer, data, &step), MIXT_OK);
     assert_int_equal(step.samples, 32);
-    assert_null(mixt_generator_new_with(model, NULL)); // weights have no default
+    assert_null(MIXT_MADE(mixt_generator, mixt_generator_new_with, model, NULL)); // weights have no default
     assert_non_null(strstr(mixt_error(context), ".weights"));
     mixt_close(context);
 }
@@ -216,7 +216,7 @@ typedef struct refusal {
 static void expect_options_refused(const fixture *f, const refusal *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        assert_null(mixt_trainer_new_with(f->model, &cases[i].options));
+        assert_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &cases[i].options));
         expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
     }
 }
@@ -278,7 +278,7 @@ static void zeros_that_mean_nothing_are_refused(void **state)
 static void train_three(const fixture *f, mixt_trainer_options options, float weights[CLASSES * PIXELS])
 {
     options.batch = BATCH;
-    mixt_trainer *t = mixt_trainer_new_with(f->model, &options);
+    mixt_trainer *t = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &options);
     for (int i = 0; i < 3; i++)
         assert_int_equal(mixt_trainer_step(t, f->data, NULL), MIXT_OK);
     assert_int_equal(mixt_trainer_param_get(t, 0, weights), MIXT_OK);

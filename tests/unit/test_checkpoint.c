@@ -264,7 +264,8 @@ static session begin(const mixt_trainer_options *options)
 {
     session s = {.context = mixt_open(.device = "cpu", .threads = 1)};
     s.data = mixt_data_new(s.context, "digits:", .limit = 96);
-    s.trainer = mixt_trainer_new_with(mixt_model_new(s.context, net, MIXT_LOSS_CROSS_ENTROPY), options);
+    s.trainer = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, mixt_model_new(s.context, net, MIXT_LOSS_CROSS_ENTROPY),
+                          options);
     assert_int_equal(mixt_trainer_compile(s.trainer, s.data), MIXT_OK);
     return s;
 }

@@ -31,7 +31,9 @@ static session begin(const mixt_model_options *model, const mixt_trainer_options
 {
     session s = {.context = mixt_open(.device = "cpu", .threads = 1)};
     s.data = mixt_data_new(s.context, "digits:", .limit = 64);
-    s.trainer = mixt_trainer_new_with(mixt_model_new_with(s.context, net, MIXT_LOSS_CROSS_ENTROPY, model), options);
+    s.trainer =
+        MIXT_MADE(mixt_trainer, mixt_trainer_new_with,
+                  MIXT_MADE(mixt_model, mixt_model_new_with, s.context, net, MIXT_LOSS_CROSS_ENTROPY, model), options);
     if (!s.trainer || mixt_trainer_compile(s.trainer, s.data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     return s;

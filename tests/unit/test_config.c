@@ -11,6 +11,7 @@
 #include "config/config.h"
 
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -255,7 +256,7 @@ static char *printed(const mixt_config *config)
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     assert_non_null(stream);
-    assert_int_equal(mixt_config_print(config, stream, false), MIXT_OK);
+    assert_int_equal(mixt__config_print(config, stream, false), MIXT_OK);
     fclose(stream);
     return text;
 }
@@ -349,7 +350,7 @@ static void test_unwritable(void **state)
     assert_int_equal(mixt_config_write(config, "/nonexistent/c.yaml"), MIXT_ERROR_FILE);
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(mixt_config_print(config, full, true), MIXT_ERROR_FILE);
+        assert_int_equal(mixt__config_print(config, full, true), MIXT_ERROR_FILE);
         fclose(full);
     }
     mixt_config_free(config);

@@ -9,6 +9,7 @@
 #include <mixt/mixt.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -43,7 +43,7 @@ static mixt_trainer *open_trainer(mixt_trainer_options o)
     o.batch = BATCH;
     o.seed = 3;
     mixt_model *model = mixt_model_new(context, small_net, MIXT_LOSS_CROSS_ENTROPY);
-    mixt_trainer *t = mixt_trainer_new_with(model, &o);
+    mixt_trainer *t = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, model, &o);
     assert_non_null(t);
     return t;
 }

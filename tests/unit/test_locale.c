@@ -12,8 +12,11 @@
 #include "draw/canvas.h"
 #include "mixt/mixt.h"
 
+#include "config/config.h"
+
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 
 static bool german;
 
@@ -111,7 +114,7 @@ static void configurations(void **state)
     check_ok(mixt_config_set(config, "train.lr=0.125", "here"));
     assert_int_equal(mixt_config_set(config, "train.lr=0,125", "here"), MIXT_ERROR_CONFIG);
     FILE *stream = open_memstream(&text, &size);
-    check_ok(mixt_config_print(config, stream, false));
+    check_ok(mixt__config_print(config, stream, false));
     assert_int_equal(fclose(stream), 0);
     assert_non_null(strstr(text, "lr: 0.125\n"));
     assert_null(strstr(text, "0,"));

@@ -335,7 +335,7 @@ typedef mixt_status sequence(world *w);
     X(no_assignment, ARGUMENT, "assignment must not be NULL", mixt_config *c = config();                               \
       mixt_status s = mixt_config_set(c, NULL, "test"); mixt_config_free(c); return s;)                                \
     X(no_stream, ARGUMENT, "stream must not be NULL", mixt_config *c = config();                                       \
-      mixt_status s = mixt_config_print(c, NULL, false); mixt_config_free(c); return s;)                               \
+      mixt_status s = mixt_config_print(c, false, NULL); mixt_config_free(c); return s;)                               \
     X(no_arrays, ARGUMENT, "arrays must not be NULL", mixt_data *d; return mixt_data_from(NULL, NULL, &d);)            \
     /* impossible numbers and shapes */                                                                                \
     X(negative_count, ARGUMENT, "count from 0", float out[2];                                                          \

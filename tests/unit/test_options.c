@@ -59,11 +59,12 @@ static void an_older_struct_gets_defaults_for_the_rest(void **state)
     assert_int_equal(size, OLD);
     float lr = -1; // refused: so that what was set is seen to arrive
     memcpy(old + offsetof(mixt_trainer_options, lr), &lr, sizeof lr);
-    assert_null(mixt_trainer_new_with(f->model, (const mixt_trainer_options *)old));
+    assert_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, (const mixt_trainer_options *)old));
     assert_non_null(strstr(mixt_error_text(), "lr"));
     lr = 0.5f;
     memcpy(old + offsetof(mixt_trainer_options, lr), &lr, sizeof lr);
-    assert_non_null(mixt_trainer_new_with(f->model, (const mixt_trainer_options *)old)); // beta1 … are the defaults
+    assert_non_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model,
+                              (const mixt_trainer_options *)old)); // beta1 … are the defaults
     free(old);
 }
 
@@ -76,9 +77,9 @@ static void a_newer_struct_is_taken_where_it_sets_nothing_new(void **state)
     } newer = {0};
     mixt_trainer_options_default(&newer.known, sizeof newer);
     assert_int_equal(newer.known.struct_size, sizeof newer);
-    assert_non_null(mixt_trainer_new_with(f->model, &newer.known));
+    assert_non_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &newer.known));
     newer.unknown = 1;
-    assert_null(mixt_trainer_new_with(f->model, &newer.known));
+    assert_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &newer.known));
     assert_non_null(strstr(mixt_error_text(), "mixt_trainer_options: sets an option that mixt " MIXT_VERSION));
 }
 
@@ -87,13 +88,13 @@ static void what_was_not_filled_is_refused(void **state)
     fixture *f = *state;
     mixt_trainer_options zeros;
     memset(&zeros, 0, sizeof zeros);
-    assert_null(mixt_trainer_new_with(f->model, &zeros));
+    assert_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &zeros));
     assert_non_null(strstr(mixt_error_text(), "mixt_trainer_options: its struct_size is 0: fill it first"));
     zeros.struct_size = (size_t)-1;
-    assert_null(mixt_trainer_new_with(f->model, &zeros));
+    assert_null(MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f->model, &zeros));
     mixt_context_options context;
     memset(&context, 0, sizeof context);
-    assert_null(mixt_open_with(&context));
+    assert_null(MIXT_MADE(mixt_context, mixt_open_with, &context));
     mixt_data *data;
     mixt_data_options reading;
     memset(&reading, 0, sizeof reading);

@@ -32,7 +32,7 @@ static mixt_policy *parse(const char *yaml)
 static fixture start_with(mixt_trainer_options options)
 {
     fixture f = start();
-    f.trainer = mixt_trainer_new_with(f.model, &options);
+    f.trainer = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, f.model, &options);
     if (!f.trainer)
         fail_msg("%s", mixt_error_text());
     ok(mixt_trainer_compile(f.trainer, f.data));

@@ -55,7 +55,7 @@ static fixture start(const shape *s, const char *precision)
     ok(mixt_data_open("audio:", &f.data, .samples = SAMPLES, .mels = MELS, .hop = 5, .buckets = 4,
                       .target = s->text ? MIXT_TARGET_TEXT : MIXT_TARGET_CLASS));
     assert_true(mixt__data_bucket_count(f.data) > 2);
-    mixt_model *model = mixt_zoo_model_with(f.context, "speech", f.data, &o);
+    mixt_model *model = MIXT_MADE(mixt_model, mixt_zoo_model_with, f.context, "speech", f.data, &o);
     if (!model)
         fail_msg("%s", mixt_error_text());
     f.trainer = mixt_trainer_new(model, .batch = BATCH, .precision = precision, .seed = 3);

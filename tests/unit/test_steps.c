@@ -89,7 +89,7 @@ static fixture start(bool gpt, mixt_trainer_options options)
     else
         f.data = mixt_data_new(f.context, "digits:", .samples = 512, .seed = 3);
     mixt_model *model = mixt_model_new(f.context, gpt ? small_gpt : small_net, MIXT_LOSS_CROSS_ENTROPY);
-    f.trainer = mixt_trainer_new_with(model, &options);
+    f.trainer = MIXT_MADE(mixt_trainer, mixt_trainer_new_with, model, &options);
     if (!f.data || !f.trainer)
         fail_msg("%s", mixt_error(f.context));
     return f;

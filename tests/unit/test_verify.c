@@ -8,6 +8,7 @@
 #include <mixt/mixt.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { STEPS = 12 };

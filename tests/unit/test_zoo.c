@@ -200,7 +200,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mixt_zoo_options options = cases[i].options;
         options.struct_size = sizeof options;
-        assert_null(mixt_zoo_model_with(context, cases[i].model, data, &options));
+        assert_null(MIXT_MADE(mixt_model, mixt_zoo_model_with, context, cases[i].model, data, &options));
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("expected '%s', found '%s'", cases[i].text, mixt_error_text());
     }

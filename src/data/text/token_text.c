@@ -6,6 +6,7 @@
 #include "data/text/token_cache.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -101,13 +102,10 @@ mixt_status mixt_token_file_read(const mixt_token_file *file, int64_t first, int
     return MIXT_OK;
 }
 
-mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, FILE *stream)
+static mixt_status print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, FILE *stream)
 {
     enum { STRETCH = 4096 };
     int32_t ids[STRETCH];
-    MIXT_TRY(mixt__need_open(file, "token file"));
-    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
-    MIXT_TRY(mixt__need(stream));
     for (int64_t first = 0; first < file->core.count; first += STRETCH) {
         int64_t rest = file->core.count - first, count = rest < STRETCH ? rest : STRETCH;
         MIXT_TRY(mixt_token_file_read(file, first, count, ids));
@@ -116,6 +114,21 @@ mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokeni
     return fflush(stream) || ferror(stream)
                ? mixt__fail(MIXT_ERROR_FILE, "the text cannot be written: %s", strerror(errno))
                : MIXT_OK;
+}
+
+mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokenizer *tokenizer, int descriptor)
+{
+    MIXT_TRY(mixt__need_open(file, "token file"));
+    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
+    int copy = dup(descriptor);
+    FILE *stream = copy < 0 ? NULL : fdopen(copy, "wb");
+    mixt_status status = stream ? print(file, tokenizer, stream)
+                                : mixt__fail(MIXT_ERROR_FILE, "the text cannot be written: %s", strerror(errno));
+    if (stream)
+        fclose(stream);
+    else if (copy >= 0)
+        close(copy);
+    return status;
 }
 
 mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_tokenizer *tokenizer, const char *path,
@@ -127,14 +140,7 @@ mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_t
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(keep_source(file->path, path));
     MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
-    int copy = dup(writer.fd);
-    FILE *stream = copy < 0 ? NULL : fdopen(copy, "wb");
-    mixt_status status = stream ? mixt_token_file_print(file, tokenizer, stream)
-                                : mixt__fail(MIXT_ERROR_FILE, "cannot be written: %s", strerror(errno));
-    if (stream)
-        fclose(stream);
-    else if (copy >= 0)
-        close(copy);
+    mixt_status status = mixt_token_file_print(file, tokenizer, writer.fd);
     if (status == MIXT_OK)
         return mixt__file_writer_commit(&writer);
     mixt__fail_context(status, "%s", writer.path);

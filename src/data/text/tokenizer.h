@@ -12,6 +12,8 @@
 #include "base/handles.h"
 #include "data/text/vocabulary.h"
 
+#include <stdio.h>
+
 /** Tokens in a growing array. */
 typedef struct mixt__tokens {
     uint32_t *ids;

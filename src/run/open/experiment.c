@@ -362,8 +362,7 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
                                                 .threads = (int)number(e, MIXT_KEY_THREADS));
     if (!options.threads)
         options.threads = e->threads;
-    e->context = mixt_open_with(&options);
-    return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
+    return mixt_open_with(&options, &e->context) == MIXT_OK ? MIXT_OK : MIXT_ERROR_DEVICE;
 }
 
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy)

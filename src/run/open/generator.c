@@ -96,8 +96,8 @@ static mixt_status make_generator(mixt_context *context, const mixt_config *conf
     request.vocab = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
     if (foreign)
         MIXT_TRY(mixt__experiment_names(config, &request.names, &facts));
-    *generator = mixt__generator_make(context, model, options, foreign ? &request : NULL);
-    return *generator ? MIXT_OK : MIXT_ERROR_STATE;
+    mixt_status status = mixt__generator_make(context, model, options, foreign ? &request : NULL, generator);
+    return status == MIXT_OK ? MIXT_OK : MIXT_ERROR_STATE;
 }
 
 /** @param foreign the folder of another program's model; NULL: weights are a run's
