@@ -3,7 +3,7 @@
 #define MIXT_CLI_PAIRS_H
 
 #include "cli/table.h"
-#include "mixt/pairs.h"
+#include "mixt/tasks/pairs.h"
 #include "mixt/run.h"
 
 #include <jansson.h>

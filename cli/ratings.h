@@ -5,7 +5,7 @@
 #include "cli/table.h"
 
 #include <jansson.h>
-#include <mixt/ratings.h>
+#include <mixt/tasks/ratings.h>
 #include <mixt/run.h>
 
 /** Whether samples are ratings of items by users. */

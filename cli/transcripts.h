@@ -5,7 +5,7 @@
 #include "cli/table.h"
 
 #include <mixt/run.h>
-#include <mixt/transcript.h>
+#include <mixt/tasks/transcript.h>
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 #include <mixt/run.h>
-#include <mixt/translate.h>
+#include <mixt/tasks/translate.h>
 
 /** An option of both commands. */
 #define CLI_LENGTH_PENALTY_OPTION                                                                                      \

@@ -225,8 +225,9 @@ MIXT_API mixt_status mixt_data_open_with(const char *spec, const mixt_data_optio
                         MIXT_OPTIONS_FIRST(__VA_ARGS__, 0))
 #endif
 
-/** A program's own arrays, row after row, samples first. Zeros are the defaults. */
+/** A program's own arrays, row after row, samples first. Filled as options are: MIXT_OPTIONS(mixt_data_arrays, …). */
 typedef struct mixt_data_arrays {
+    size_t struct_size;
     const char *name;       /**< what messages call the set; default "memory" */
     int64_t samples;        /**< at least 1 */
     mixt_dtype input_dtype; /**< FP32 (default), UINT8 (scaled to [0, 1] as a file's bytes are), or INT32 tokens */
@@ -244,6 +245,9 @@ typedef struct mixt_data_arrays {
     bool borrow; /**< the arrays are read where they are, by several threads, and must stay as they are until the set is
                       closed and no trainer reads it ahead any more; default: copied */
 } mixt_data_arrays;
+MIXT_API void mixt_data_arrays_default(mixt_data_arrays *arrays, size_t size);
+#define MIXT_DEFAULTS_mixt_data_arrays                                                                                 \
+    .struct_size = sizeof(mixt_data_arrays), .input_dtype = MIXT_DTYPE_FP32, .target_elements = 1
 
 /**
  * A data set of a program's own arrays, for trainers, evaluation and the zoo as any other.

@@ -26,7 +26,6 @@
 #include "mixt/monitor.h"
 #include "mixt/num.h"
 #include "mixt/page.h"
-#include "mixt/pairs.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"
 #include "mixt/policy.h"
@@ -34,7 +33,6 @@
 #include "mixt/profile.h"
 #include "mixt/program.h"
 #include "mixt/ranks.h"
-#include "mixt/ratings.h"
 #include "mixt/report.h"
 #include "mixt/run.h"
 #include "mixt/search.h"
@@ -44,12 +42,16 @@
 #include "mixt/tensor.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
-#include "mixt/transcript.h"
-#include "mixt/translate.h"
 #include "mixt/types.h"
-#include "mixt/version.h"
 #include "mixt/verify.h"
+#include "mixt/version.h"
 #include "mixt/weights.h"
 #include "mixt/zoo.h"
+
+/* What some models are for: nothing above needs these. */
+#include "mixt/tasks/pairs.h"
+#include "mixt/tasks/ratings.h"
+#include "mixt/tasks/transcript.h"
+#include "mixt/tasks/translate.h"
 
 #endif

@@ -297,15 +297,12 @@ mixt_status mixt_data_from_tensors(const mixt_tensor *input, const mixt_tensor *
         (!classes && target->dtype != MIXT_DTYPE_FP32))
         return mixt__fail(MIXT_ERROR_DTYPE, "input %s, target %s: fp32 or int32, with fp32 or one int32 a sample",
                           mixt_dtype_name(input->dtype), mixt_dtype_name(target->dtype));
-    mixt_data_arrays arrays = {.samples = input->dims[0],
-                               .input_rank = input->rank - 1,
-                               .inputs = input->data,
-                               .input_dtype = input->dtype,
-                               .targets = target->data,
-                               .borrow = true};
+    mixt_data_arrays arrays =
+        MIXT_OPTIONS(mixt_data_arrays, .samples = input->dims[0], .input_rank = input->rank - 1, .inputs = input->data,
+                     .input_dtype = input->dtype, .targets = target->data, .borrow = true);
     memcpy(arrays.input_dims, input->dims + 1, (size_t)arrays.input_rank * sizeof *input->dims);
     arrays.target = classes ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
-    arrays.target_elements = classes ? 0 : target->rank == 2 ? target->dims[1] : 1;
+    arrays.target_elements = !classes && target->rank == 2 ? target->dims[1] : 1;
     return mixt_data_from(&arrays, options, data);
 }
 

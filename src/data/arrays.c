@@ -3,6 +3,8 @@
  * Everything is checked when the set is opened, so that reading it cannot fail. Borrowed arrays are only ever read.
  */
 #include "data/data.h"
+
+#include "base/options.h"
 #include "store/tensor.h"
 
 #include <math.h>
@@ -13,11 +15,6 @@
 static const char *name_of(const mixt_data_arrays *a)
 {
     return a->name ? a->name : "memory";
-}
-
-static mixt_dtype input_dtype(const mixt_data_arrays *a)
-{
-    return a->input_dtype == MIXT_DTYPE_NONE ? MIXT_DTYPE_FP32 : a->input_dtype;
 }
 
 static int64_t elements_of(const mixt_data_arrays *a)
@@ -33,7 +30,7 @@ static int64_t targets_of(const mixt_data_arrays *a)
 {
     if (a->target == MIXT_TARGET_TOKENS)
         return a->input_dims[0];
-    return a->target == MIXT_TARGET_VALUES && a->target_elements ? a->target_elements : 1;
+    return a->target == MIXT_TARGET_VALUES ? a->target_elements : 1;
 }
 
 static mixt_status check_shape(const mixt_data_arrays *a)
@@ -49,7 +46,7 @@ static mixt_status check_shape(const mixt_data_arrays *a)
         if (a->input_dims[i] < 1)
             return mixt__fail(MIXT_ERROR_SHAPE, "%s: dimension %d of a sample is %lld: must be at least 1", name_of(a),
                               i, (long long)a->input_dims[i]);
-    if (a->target_elements < 0)
+    if (a->target_elements < 1)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: %lld numbers a target: must be at least 1", name_of(a),
                           (long long)a->target_elements);
     if (!mixt__shape_elements(a->input_rank, a->input_dims, &elements) ||
@@ -62,7 +59,7 @@ static mixt_status check_shape(const mixt_data_arrays *a)
 
 static mixt_status check_kinds(const mixt_data_arrays *a)
 {
-    mixt_dtype dtype = input_dtype(a);
+    mixt_dtype dtype = a->input_dtype;
     bool tokens = dtype == MIXT_DTYPE_INT32;
     if (dtype != MIXT_DTYPE_FP32 && dtype != MIXT_DTYPE_UINT8 && !tokens)
         return mixt__fail(MIXT_ERROR_DTYPE, "%s: inputs of %s: expected fp32, uint8, or int32 tokens", name_of(a),
@@ -166,7 +163,7 @@ static const char *find(mixt_data *data, mixt__part part)
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
     const mixt_data_arrays *a = data->arrays;
-    *table = (mixt__table){.path = path, .borrowed = a->borrow, .dtype = input_dtype(a), .rows = a->samples};
+    *table = (mixt__table){.path = path, .borrowed = a->borrow, .dtype = a->input_dtype, .rows = a->samples};
     table->rank = a->input_rank;
     memcpy(table->dims, a->input_dims, (size_t)a->input_rank * sizeof *a->input_dims);
     if (table->dtype == MIXT_DTYPE_FP32)
@@ -321,13 +318,15 @@ static const mixt__data_kind tokens = {
 
 mixt_status mixt_data_from(const mixt_data_arrays *arrays, const mixt_data_options *options, mixt_data **data)
 {
+    mixt_data_arrays own = MIXT_OPTIONS(mixt_data_arrays);
     MIXT_TRY(mixt__need(data));
     *data = NULL;
     MIXT_TRY(mixt__need(arrays));
-    if (!arrays->inputs || !arrays->targets)
+    MIXT_TRY(mixt__options(mixt_data_arrays, &own, arrays));
+    if (!own.inputs || !own.targets)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_data_from: %s: .inputs and .targets must not be NULL",
-                          name_of(arrays));
-    MIXT_TRY(check_shape(arrays));
-    MIXT_TRY(check_kinds(arrays));
-    return mixt__data_open_arrays(input_dtype(arrays) == MIXT_DTYPE_INT32 ? &tokens : &numbers, arrays, options, data);
+                          name_of(&own));
+    MIXT_TRY(check_shape(&own));
+    MIXT_TRY(check_kinds(&own));
+    return mixt__data_open_arrays(own.input_dtype == MIXT_DTYPE_INT32 ? &tokens : &numbers, &own, options, data);
 }

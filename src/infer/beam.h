@@ -7,7 +7,7 @@
 #ifndef MIXT_INFER_BEAM_H
 #define MIXT_INFER_BEAM_H
 
-#include "mixt/translate.h"
+#include "mixt/tasks/translate.h"
 
 typedef struct mixt__beam_options {
     int64_t texts; // at once

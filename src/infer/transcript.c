@@ -5,7 +5,7 @@
  * is counted apart: only behind a blank does the same letter count again. Logarithms in FP64; of equally likely rows
  * the older one goes first, so that the same outputs give the same letters.
  */
-#include "mixt/transcript.h"
+#include "mixt/tasks/transcript.h"
 
 #include "base/alloc.h"
 #include "base/handles.h"

@@ -3,7 +3,7 @@
  *
  * Numbers are added and multiplied as there, so that scores agree to the last digits.
  */
-#include "mixt/translate.h"
+#include "mixt/tasks/translate.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
-/* Pictures held against captions by the vectors that a model gives them: see mixt/pairs.h. */
-#include "mixt/pairs.h"
+/* Pictures held against captions by the vectors that a model gives them: see mixt/tasks/pairs.h. */
+#include "mixt/tasks/pairs.h"
 
 #include "api/api.h"
 #include "base/threads.h"

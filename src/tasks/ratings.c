@@ -2,7 +2,7 @@
  *
  * Whatever is to be predicted is gathered into batches of pairs, so that ranking costs passes over full batches.
  */
-#include "mixt/ratings.h"
+#include "mixt/tasks/ratings.h"
 
 #include "api/api.h"
 #include "base/options.h"

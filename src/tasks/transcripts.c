@@ -1,5 +1,5 @@
 /* Every sample of a set decoded, and how far that is from what was said: character and word error rate. */
-#include "mixt/transcript.h"
+#include "mixt/tasks/transcript.h"
 
 #include "api/api.h"
 

@@ -3,7 +3,7 @@
  * Sentences go through in batches of like lengths, are read once, and then written a token at a time
  * (infer/writer.h). Lengths are rounded up to a few, so that there are few plans; what is padding is never looked at.
  */
-#include "mixt/translate.h"
+#include "mixt/tasks/translate.h"
 
 #include "base/options.h"
 

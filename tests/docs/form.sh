@@ -43,17 +43,17 @@ while read -r page file; do
     [ -e "$file" ] || compgen -G "$file" >/dev/null || fail "$page: $file is not there"
 done < <(named '\b(src|tests|examples|configs|tools|bench|cmake|cli|include)/[a-zA-Z0-9_./*-]*[a-zA-Z0-9*]' | grep -v '/$')
 while read -r page name; do
-    grep -qw -- "$name" include/mixt/*.h || fail "$page: $name is in no public header"
+    grep -rqw -- "$name" include/mixt || fail "$page: $name is in no public header"
 done < <(named '\bmixt_[a-z0-9]+(_[a-z0-9]+)*\b' | grep -vE ' mixt_cuda$')
 while read -r page key; do
     grep -qF "\"$key\"," src/config/keys.def || fail "$page: $key is no key of a configuration"
 done < <(named '\b(net|data|train|verify)\.[a-z_0-9]+\b' | grep -vE '\.(h|c|md|csv|tsv|txt|tokens|bin|json|en|de)$|_$')
 while read -r page variable; do
-    grep -qE "MIXT_ENV\(${variable#MIXT_}," src/base/env.def || grep -qwE "(MIXT_)?${variable#MIXT_}" include/mixt/*.h ||
+    grep -qE "MIXT_ENV\(${variable#MIXT_}," src/base/env.def || grep -rqwE "(MIXT_)?${variable#MIXT_}" include/mixt ||
         fail "$page: $variable is no variable"
 done < <(named '\bMIXT_[A-Z0-9_]*[A-Z0-9]\b')
-for header in include/mixt/*.h; do
-    name=$(basename "$header")
+for header in include/mixt/*.h include/mixt/*/*.h; do
+    name=${header#include/mixt/}
     [ "$name" = mixt.h ] || grep -qx "## $name" docs/c-api.md || fail "docs/c-api.md says nothing about $name"
 done
 for folder in src/*/; do

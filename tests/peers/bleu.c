@@ -3,7 +3,7 @@
  * In: COUNT on a line, then COUNT translations and COUNT references, a line each; again and again. Out, for each
  * corpus: score, brevity, four precisions, words and reference words, on a line.
  */
-#include <mixt/translate.h>
+#include <mixt/tasks/translate.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""BLEU of mixt/translate.h next to sacrebleu's, on random corpora of words, numbers, signs and white space of all kinds.
+"""BLEU of mixt/tasks/translate.h next to sacrebleu's, on random corpora of words, numbers, signs and white space of all kinds.
 
     compare_bleu.py BLEU_PROGRAM [CORPORA] [TEXT…]
 

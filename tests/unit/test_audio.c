@@ -12,7 +12,7 @@
 
 #include "data/audio/audio.h"
 #include "mixt/predict.h"
-#include "mixt/transcript.h"
+#include "mixt/tasks/transcript.h"
 
 #include <sys/stat.h>
 

@@ -12,7 +12,7 @@
 
 #include "data/audio/audio.h"
 #include "mixt/predict.h"
-#include "mixt/transcript.h"
+#include "mixt/tasks/transcript.h"
 
 /** The letters of sample `index` as text. */
 static const char *text_of(const mixt_data *data, int64_t index)

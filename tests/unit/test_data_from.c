@@ -35,13 +35,8 @@ static int fill(void **state)
 
 static mixt_data_arrays classes_of(bool borrow)
 {
-    return (mixt_data_arrays){.samples = ROWS,
-                              .input_rank = 1,
-                              .input_dims = {WIDTH},
-                              .inputs = inputs,
-                              .target = MIXT_TARGET_CLASS,
-                              .targets = labels,
-                              .borrow = borrow};
+    return MIXT_OPTIONS(mixt_data_arrays, .samples = ROWS, .input_rank = 1, .input_dims = {WIDTH}, .inputs = inputs,
+                        .target = MIXT_TARGET_CLASS, .targets = labels, .borrow = borrow);
 }
 
 static mixt_data *open_set(const mixt_data_arrays *arrays, const mixt_data_options *options)
@@ -148,14 +143,9 @@ static void trainers_and_the_zoo_take_them(void **state)
 static void tokens_are_a_text(void **state)
 {
     (void)state;
-    mixt_data_arrays a = {.name = "steps",
-                          .samples = ROWS,
-                          .input_dtype = MIXT_DTYPE_INT32,
-                          .input_rank = 1,
-                          .input_dims = {T},
-                          .inputs = tokens,
-                          .target = MIXT_TARGET_TOKENS,
-                          .targets = next};
+    mixt_data_arrays a = MIXT_OPTIONS(mixt_data_arrays, .name = "steps", .samples = ROWS,
+                                      .input_dtype = MIXT_DTYPE_INT32, .input_rank = 1, .input_dims = {T},
+                                      .inputs = tokens, .target = MIXT_TARGET_TOKENS, .targets = next);
     mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
     mixt_data *data = open_set(&a, NULL);
     const mixt_data_info *info = mixt_data_describe(data);

@@ -245,7 +245,8 @@ typedef struct set {
 
 static void open_data(const fault *f, set *s)
 {
-    mixt_data_arrays arrays = {.samples = SAMPLES, .target = MIXT_TARGET_CLASS, .inputs = s->inputs, .borrow = true};
+    mixt_data_arrays arrays = MIXT_OPTIONS(mixt_data_arrays, .samples = SAMPLES, .target = MIXT_TARGET_CLASS,
+                                           .inputs = s->inputs, .borrow = true);
     for (int64_t i = 0; i < SAMPLES * SIDE * SIDE * CHANNELS; i++)
         s->inputs[i] = number(i) * (f->inputs != 0 ? f->inputs : 1);
     for (int64_t i = 0; i < SAMPLES * T; i++) {

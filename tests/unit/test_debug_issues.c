@@ -46,7 +46,8 @@ static void open_data(scene *s, float factor)
         s->inputs[i] = factor * (float)((i * 37 + i / 8 * 11) % 41 - 20) / 20.0f;
     for (int i = 0; i < SAMPLES; i++)
         s->labels[i] = i * 5 % CLASSES;
-    mixt_data_arrays arrays = {.samples = SAMPLES, .input_rank = 1, .input_dims = {F}, .inputs = s->inputs};
+    mixt_data_arrays arrays =
+        MIXT_OPTIONS(mixt_data_arrays, .samples = SAMPLES, .input_rank = 1, .input_dims = {F}, .inputs = s->inputs);
     arrays.target = MIXT_TARGET_CLASS;
     arrays.targets = s->labels;
     arrays.classes = CLASSES;

@@ -37,12 +37,8 @@ static mixt_value net(mixt_builder *b, mixt_value x)
 
 static mixt_data_arrays arrays(void)
 {
-    return (mixt_data_arrays){.samples = ROWS,
-                              .input_rank = 1,
-                              .input_dims = {WIDTH},
-                              .inputs = inputs,
-                              .target = MIXT_TARGET_CLASS,
-                              .targets = labels};
+    return MIXT_OPTIONS(mixt_data_arrays, .samples = ROWS, .input_rank = 1, .input_dims = {WIDTH}, .inputs = inputs,
+                        .target = MIXT_TARGET_CLASS, .targets = labels);
 }
 
 static world begin(void)

@@ -23,7 +23,8 @@ static mixt_data *make_data(mixt_context *context)
         for (int k = 0; k < FEATURES; k++)
             inputs[i * FEATURES + k] = (float)((i * 31 + k * 17) % 23 - 11) / 8.0f + (k == targets[i] ? 2.0f : 0.0f);
     }
-    mixt_data_arrays arrays = {.samples = SAMPLES, .input_rank = 1, .input_dims = {FEATURES}, .inputs = inputs};
+    mixt_data_arrays arrays =
+        MIXT_OPTIONS(mixt_data_arrays, .samples = SAMPLES, .input_rank = 1, .input_dims = {FEATURES}, .inputs = inputs);
     arrays.target = MIXT_TARGET_CLASS;
     arrays.targets = targets;
     (void)context;

@@ -10,7 +10,7 @@
 #include "data_files.h"
 
 #include "base/rng.h"
-#include "mixt/transcript.h"
+#include "mixt/tasks/transcript.h"
 
 enum { FRAMES_MAX = 6, CLASSES_MAX = 4, PATHS_MAX = 4096 }; // 4 ^ 6
 

@@ -1,6 +1,6 @@
 /* Models of pictures and captions, asked which belong together. */
-#ifndef MIXT_PAIRS_H
-#define MIXT_PAIRS_H
+#ifndef MIXT_TASKS_PAIRS_H
+#define MIXT_TASKS_PAIRS_H
 
 #include "mixt/train.h"
 

@@ -1,6 +1,6 @@
 /* Models of ratings, asked for more than a number: which items a user would like, and how well items are ranked. */
-#ifndef MIXT_RATINGS_H
-#define MIXT_RATINGS_H
+#ifndef MIXT_TASKS_RATINGS_H
+#define MIXT_TASKS_RATINGS_H
 
 #include "mixt/train.h"
 

@@ -7,8 +7,8 @@
  *
  * Class 0 is the blank, which says nothing; the others are letters, by class_names of the data.
  */
-#ifndef MIXT_TRANSCRIPT_H
-#define MIXT_TRANSCRIPT_H
+#ifndef MIXT_TASKS_TRANSCRIPT_H
+#define MIXT_TASKS_TRANSCRIPT_H
 
 #include "mixt/data.h"
 #include "mixt/train.h"

@@ -4,8 +4,8 @@
  *   mixt_translate(mixt_run_trainer(run), tokenizer, sentences, count, NULL, translations);
  *   mixt_bleu_of(texts, references, count, &bleu);
  */
-#ifndef MIXT_TRANSLATE_H
-#define MIXT_TRANSLATE_H
+#ifndef MIXT_TASKS_TRANSLATE_H
+#define MIXT_TASKS_TRANSLATE_H
 
 #include "mixt/data.h"
 #include "mixt/tokenizer.h"
