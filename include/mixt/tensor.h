@@ -57,9 +57,7 @@ typedef struct mixt_dlpack_tensor {
 
 /** DLManagedTensorVersioned. */
 typedef struct mixt_dlpack {
-    struct {
-        uint32_t major, minor;
-    } version;
+    uint32_t version_major, version_minor;
     void *manager_ctx;
     void (*deleter)(struct mixt_dlpack *self); /**< called once, by who has it last; may be NULL */
     uint64_t flags;

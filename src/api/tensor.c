@@ -106,8 +106,8 @@ mixt_status mixt_tensor_from_dlpack(mixt_dlpack *managed, mixt_tensor **tensor)
     MIXT_TRY(mixt__need(tensor));
     *tensor = NULL;
     MIXT_TRY(mixt__need(managed));
-    if (managed->version.major != MIXT_DLPACK_MAJOR)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack of version %u: %d is expected", managed->version.major,
+    if (managed->version_major != MIXT_DLPACK_MAJOR)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack of version %u: %d is expected", managed->version_major,
                           MIXT_DLPACK_MAJOR);
     const mixt_dlpack_tensor *d = &managed->dl_tensor;
     mixt_dtype dtype = dtype_of(&d->dtype);
@@ -150,7 +150,8 @@ mixt_status mixt_tensor_to_dlpack(mixt_tensor *t, mixt_dlpack **managed)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to hand out a tensor");
     __atomic_add_fetch(&t->holders, 1, __ATOMIC_ACQ_REL);
     h->tensor = t;
-    h->managed = (mixt_dlpack){.version = {MIXT_DLPACK_MAJOR, MIXT_DLPACK_MINOR}, .manager_ctx = h, .deleter = let_go};
+    h->managed = (mixt_dlpack){
+        .version_major = MIXT_DLPACK_MAJOR, .version_minor = MIXT_DLPACK_MINOR, .manager_ctx = h, .deleter = let_go};
     h->managed.flags = t->read_only ? MIXT_DLPACK_READ_ONLY : 0;
     h->managed.dl_tensor = (mixt_dlpack_tensor){.data = t->data,
                                                 .device = t->device,
@@ -233,7 +234,7 @@ static mixt_status tensor_of(mixt_trainer *t, int64_t index, bool gradient, mixt
     if (gradient)
         MIXT_TRY(mixt__trainer_need_gradients(t->inner));
     const mixt__params *params = mixt__trainer_params(t->inner);
-    void *place;
+    void *place = NULL;
     MIXT_TRY(mixt__params_place(params, (int32_t)index, gradient, &place));
     MIXT_TRY(make(place, MIXT_DTYPE_FP32, info.rank, info.dims, tensor));
     (*tensor)->read_only = !gradient;

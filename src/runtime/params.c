@@ -384,7 +384,7 @@ mixt_status mixt__params_place(const mixt__params *p, int32_t index, bool gradie
 
 mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
 {
-    void *place;
+    void *place = NULL;
     MIXT_TRY(place_of_weight(p, index, &place));
     return mixt__device_download(p->device, values, place, (size_t)p->table[index].count * sizeof *values);
 }
@@ -420,7 +420,7 @@ mixt_status mixt__params_restore_statistics(mixt__params *p)
 
 mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)
 {
-    void *place;
+    void *place = NULL;
     MIXT_TRY(place_of_gradient(p, index, &place));
     return mixt__device_download(p->device, values, place,
                                  mixt__role_size(&p->roles[MIXT_PARAM_GRADIENT], p->table[index].count));

@@ -158,9 +158,9 @@ static void refused_tensors(void **state)
     assert_true(mixt_tensor_stride(t, 0) == 3 && mixt_tensor_stride(t, 1) == 1 && mixt_tensor_dim(t, 2) == 0);
     assert_int_equal(mixt_tensor_to_dlpack(t, &managed), MIXT_OK);
     mixt_tensor_free(t); // what was handed out stays
-    managed->version.major = 2;
+    managed->version_major = 2;
     assert_int_equal(mixt_tensor_from_dlpack(managed, &t), MIXT_ERROR_UNSUPPORTED);
-    managed->version.major = 1;
+    managed->version_major = 1;
     managed->dl_tensor.dtype.lanes = 4;
     assert_int_equal(mixt_tensor_from_dlpack(managed, &t), MIXT_ERROR_UNSUPPORTED);
     managed->dl_tensor.dtype.lanes = 1;
