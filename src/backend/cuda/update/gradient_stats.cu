@@ -180,7 +180,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 {
     __shared__ mixt__coming coming;
     const mixt__cuda_chunk &chunk = table.chunks[blockIdx.x];
-    const float4 *g = reinterpret_cast<const float4 *>(update.grad + chunk.at);
+    const float4 *g = reinterpret_cast<const float4 *>(static_cast<const float *>(update.gradient.data) + chunk.at);
     chunk_stats *partial = (chunk_stats *)update.workspace, s = {0, 0, 0, 0, {}};
     int count = chunk.count, warp = (int)threadIdx.x / 32;
     float4 x[CHUNK_VECTORS];
