@@ -330,7 +330,7 @@ typedef mixt_status sequence(world *w);
     X(no_place_for_a_config, ARGUMENT, "config must not be NULL", return mixt_config_new(NULL);)                       \
     X(no_assignment, ARGUMENT, "assignment must not be NULL", mixt_config *c = config();                               \
       mixt_status s = mixt_config_set(c, NULL, "test"); mixt_config_free(c); return s;)                                \
-    X(no_stream, ARGUMENT, "stream must not be NULL", mixt_config *c = config();                                       \
+    X(no_text, ARGUMENT, "text must not be NULL", mixt_config *c = config();                                           \
       mixt_status s = mixt_config_print(c, false, NULL); mixt_config_free(c); return s;)                               \
     X(no_arrays, ARGUMENT, "arrays must not be NULL", mixt_data *d; return mixt_data_from(NULL, NULL, &d);)            \
     /* impossible numbers and shapes */                                                                                \
