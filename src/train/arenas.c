@@ -57,18 +57,27 @@ int64_t mixt__arena_copied_most(const mixt__trainer *t, int which, mixt__snapsho
     return are_apart(t, which) || most > total ? total : most;
 }
 
-int64_t mixt__arenas_saved(const mixt__params *p)
+int mixt__arenas_saved(const mixt__params *p, int order[MIXT_PARAM_ROLES])
 {
-    int64_t count = 0;
-    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
-        count += mixt__role_saved(&p->roles[which]);
+    int count = 0;
+    for (int which = 0; which < MIXT_PARAM_ROLES; which++) { // insertion sort, by the size of an element
+        int k = count;
+        if (!mixt__role_saved(&p->roles[which]))
+            continue;
+        size_t size = mixt_dtype_size(p->roles[which].format);
+        for (; k > 0 && mixt_dtype_size(p->roles[order[k - 1]].format) < size; k--)
+            order[k] = order[k - 1];
+        order[k] = which;
+        count++;
+    }
     return count;
 }
 
 int64_t mixt__arenas_pieces_most(const mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return mixt__arenas_saved(p) * (p->count + (p->shard.slice_count ? p->shard.slice_count : 1));
+    int order[MIXT_PARAM_ROLES];
+    return mixt__arenas_saved(p, order) * (p->count + (p->shard.slice_count ? p->shard.slice_count : 1));
 }
 
 /** A tensor, and where its elements lie: those of `slices`, one after the other from `base` on. */
@@ -115,11 +124,11 @@ int64_t mixt__arenas_pieces(const mixt__trainer *t, char *const *blocks, mixt__s
 {
     const mixt__params *p = t->params;
     int64_t used = 0;
+    int order[MIXT_PARAM_ROLES], roles = mixt__arenas_saved(p, order);
     *tensors = 0;
-    for (int which = 0; which < MIXT_PARAM_ROLES; which++) {
+    for (int r = 0; r < roles; r++) {
         mixt__param_slice one;
-        if (!mixt__role_saved(&p->roles[which]))
-            continue;
+        int which = order[r];
         cutting c = {.unit = (int64_t)mixt_dtype_size(p->roles[which].format),
                      .base = pieces ? base_of(t, which, blocks, kind) : NULL};
         c.slices = slices_of(t, which, &one, &c.slice_count);

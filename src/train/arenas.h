@@ -12,8 +12,10 @@ typedef enum mixt__snapshot_kind {
     MIXT_SNAPSHOT_PART,  // what this rank writes, where all do: its slices, and an equal share of what all have
 } mixt__snapshot_kind;
 
-/** Roles that checkpoints have. Arenas are named by their place in the table (runtime/roles.h). */
-int64_t mixt__arenas_saved(const mixt__params *p);
+/** Roles that checkpoints have, by their places in the table (runtime/roles.h), in the order of a file: those of wide
+ *  elements first, so that each tensor begins at a multiple of its elements' size. @return how many */
+int mixt__arenas_saved(const mixt__params *p, int order[MIXT_PARAM_ROLES]);
+
 /** Elements of a snapshot's copy of an arena; the first that is copied is number *from of this process's arena. */
 int64_t mixt__arena_copied(const mixt__trainer *t, int which, mixt__snapshot_kind kind, int64_t *from);
 /** The same of whichever rank copies most: what each of them is planned with. */

@@ -82,7 +82,9 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 {
     const mixt__params *p = t->params;
-    *list = (size_t)(p->count * mixt__arenas_saved(p) + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
+    int order[MIXT_PARAM_ROLES];
+    *list =
+        (size_t)(p->count * mixt__arenas_saved(p, order) + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
     *names = 1 + mixt__feedback_name_bytes(t);
     for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         for (int64_t i = 0; i < p->count; i++)
@@ -104,13 +106,14 @@ static void list_tensors(mixt__snapshot *s, size_t names)
 {
     const mixt__params *p = s->trainer->params;
     size_t used = 0;
-    for (int which = 0; which < MIXT_PARAM_ROLES; which++)
+    int order[MIXT_PARAM_ROLES], roles = mixt__arenas_saved(p, order);
+    for (int r = 0; r < roles; r++)
         for (int64_t i = 0; i < p->count; i++) {
-            const mixt__param_role *role = &p->roles[which];
-            int64_t offset = mixt__role_saved(role) ? mixt__params_offset(p, which, i) : -1;
+            const mixt__param_role *role = &p->roles[order[r]];
+            int64_t offset = mixt__params_offset(p, order[r], i);
             if (offset < 0)
                 continue;
-            const char *base = s->blocks[which] ? s->blocks[which] : role->data;
+            const char *base = s->blocks[order[r]] ? s->blocks[order[r]] : role->data;
             mixt__file_tensor *t = &s->tensors[s->count++];
             mixt__shape shape = mixt__role_shape(role, &p->table[i].shape);
             *t = (mixt__file_tensor){.dtype = role->format, .rank = shape.rank};

@@ -28,6 +28,11 @@ cmp -s one/model.safetensors fp32/model.safetensors && fail "moments in bf16 mak
 "$mixt" train run.yaml out=x train.moments=fp16 -q 2>err && fail "moments in fp16"
 grep -q 'train.moments' err || fail "moments in fp16: $(cat err)"
 
+"$mixt" train run.yaml out=wide model=convnet net.hidden=[] net.channels=[4,8] net.norm=batch -q || fail "fp32 statistics beside moments in bf16"
+"$mixt" train --resume wide train.steps=10 -q 2>err || fail "going on with fp32 statistics: $(cat err)"
+"$mixt" train run.yaml out=unbroken model=convnet net.hidden=[] net.channels=[4,8] net.norm=batch train.steps=10 -q || fail "without a break"
+cmp wide/model.safetensors unbroken/model.safetensors || fail "fp32 statistics beside moments in bf16: other bits after a resume"
+
 # ---- the same bits ----
 
 # alike FOLDER FOLDER: weights and states
