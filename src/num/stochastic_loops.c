@@ -1,41 +1,64 @@
 /* FP32 to BF16 with stochastic rounding, compiled for the baseline, AVX2 and AVX-512. The bits of all levels are those
  * of mixt__stochastic_store.
  *
- * Sixteen Philox blocks are made side by side: 64 elements, of which each takes the upper half of one word.
+ * Philox blocks are made side by side, one in each 64-bit lane, whose upper half means nothing: a product reads the
+ * lower one. Two registers of blocks at a time, so that one's products fill the wait for the other's. Each element
+ * takes the upper half of one word.
  */
 #include "num/stochastic.h"
 
 #include "base/isa_at.h"
 
-enum { BLOCKS = 16, ELEMENTS = 4 * BLOCKS };
+#include <immintrin.h>
+
+#if defined(__AVX512F__)
+enum { LANES = 8 };
+#define MULTIPLY(a, b) ((lanes)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
+#elif defined(__AVX2__)
+enum { LANES = 4 };
+#define MULTIPLY(a, b) ((lanes)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#else
+enum { LANES = 2 };
+#define MULTIPLY(a, b) ((lanes)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
+#endif
+enum { SETS = 2, BLOCKS = SETS * LANES, ELEMENTS = 4 * BLOCKS };
+
+typedef uint64_t lanes __attribute__((vector_size(8 * LANES)));
 
 /** Random words of so many blocks from a counter on, in the order of elements. */
-static void draw(uint64_t key, uint64_t counter, uint32_t words[ELEMENTS])
+static inline void draw(uint64_t key, uint64_t counter, uint32_t words[ELEMENTS])
 {
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
+    const lanes low = (lanes){0} + 0xffffffffu, m0 = (lanes){0} + 0xD2511F53u, m1 = (lanes){0} + 0xCD9E8D57u;
+    lanes c0[SETS], c1[SETS], c2[SETS], c3[SETS];
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int i = 0; i < BLOCKS; i++) {
-        c0[i] = (uint32_t)(counter + (uint64_t)i);
-        c1[i] = (uint32_t)((counter + (uint64_t)i) >> 32);
-        c2[i] = c3[i] = 0;
+    for (int s = 0; s < SETS; s++) {
+        uint64_t counters[LANES];
+        for (int i = 0; i < LANES; i++)
+            counters[i] = counter + (uint64_t)(s * LANES + i);
+        memcpy(&c0[s], counters, sizeof counters);
+        c1[s] = c0[s] >> 32;
+        c2[s] = c3[s] = (lanes){0};
     }
     for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < BLOCKS; i++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
-            uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-            c1[i] = (uint32_t)p1;
-            c3[i] = (uint32_t)p0;
-            c0[i] = n0;
-            c2[i] = n2;
+#pragma GCC unroll 2
+        for (int s = 0; s < SETS; s++) {
+            lanes p0 = MULTIPLY(m0, c0[s]), p1 = MULTIPLY(m1, c2[s]);
+            c0[s] = (p1 >> 32) ^ c1[s] ^ ((lanes){0} + k0);
+            c2[s] = (p0 >> 32) ^ c3[s] ^ ((lanes){0} + k1);
+            c1[s] = p1;
+            c3[s] = p0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    for (int i = 0; i < BLOCKS; i++) {
-        words[4 * i] = c0[i];
-        words[4 * i + 1] = c1[i];
-        words[4 * i + 2] = c2[i];
-        words[4 * i + 3] = c3[i];
+    for (int s = 0; s < SETS; s++) {
+        lanes first = (c0[s] & low) | c1[s] << 32, second = (c2[s] & low) | c3[s] << 32;
+        uint64_t pairs[2 * LANES], halves[2][LANES];
+        memcpy(halves[0], &first, sizeof first);
+        memcpy(halves[1], &second, sizeof second);
+        for (int i = 0; i < 2 * LANES; i++)
+            pairs[i] = halves[i % 2][i / 2];
+        memcpy(words + 4 * s * LANES, pairs, sizeof pairs);
     }
 }
 
@@ -48,7 +71,7 @@ static inline uint16_t round_one(float value, uint32_t word)
     return (uint16_t)((bits & infinity) == infinity ? special : rounded);
 }
 
-static void round_bf16(uint16_t *dst, const float *src, int64_t count, uint64_t key, int64_t first)
+static void round_bf16(uint16_t *restrict dst, const float *restrict src, int64_t count, uint64_t key, int64_t first)
 {
     uint32_t words[ELEMENTS];
     int64_t done = 0, skip = first % 4; // of the first block
