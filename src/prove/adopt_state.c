@@ -20,6 +20,7 @@
 #include "prove/prove.h"
 #include "store/file.h"
 #include "store/json.h"
+#include "store/json_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -79,22 +80,29 @@ static void drop_figures(mixt_adoption *a, const char *stage)
             json_array_remove(a->figures, i);
 }
 
-/** What a row says, whether it was read or is new. One of another version of mixt says nothing. */
-static void take_row(mixt_adoption *a, json_t *row)
+/** What a row says, whether it was read or is new. One of another kind, by another version of mixt, says nothing. A
+ * stage that does not follow from the rows before it means that some are lost. */
+static mixt_status take_row(void *adoption, json_t *row)
 {
-    if (json_object_get(row, "figure")) {
-        mixt__json_add(a->figures, json_incref(row));
-    } else if (json_object_get(row, "undo") && a->done > 0) {
-        mixt__json_add(a->history, json_incref(row));
-        drop_figures(a, mixt__adopt_text(row, "undo"));
+    mixt_adoption *a = adoption;
+    bool figure = json_object_get(row, "figure"), undo = json_object_get(row, "undo");
+    const char *stage = mixt__adopt_text(row, undo ? "undo" : "stage");
+    if (!figure && !*stage)
+        return MIXT_OK;
+    if (!figure && (int64_t)mixt_adopt_stage_find(stage) != a->done - undo)
+        return mixt__fail(MIXT_ERROR_FORMAT, "a row before it is lost: %s cannot %s where %lld stages are done", stage,
+                          undo ? "be taken back" : "follow", (long long)a->done);
+    if (mixt__json_add(figure ? a->figures : a->history, json_incref(row)))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the history of an adoption");
+    if (undo) {
+        drop_figures(a, stage);
         a->done--;
-    } else if (a->done < MIXT_ADOPT_STAGES &&
-               (int64_t)mixt_adopt_stage_find(mixt__adopt_text(row, "stage")) == a->done) {
-        mixt__json_add(a->history, json_incref(row));
+    } else if (!figure) {
         a->stack[a->done++] = row;
         a->versions++;
     }
     a->current = a->done ? a->stack[a->done - 1] : NULL;
+    return MIXT_OK;
 }
 
 static mixt_status add_row(mixt_adoption *a, json_t *row)
@@ -111,28 +119,21 @@ static mixt_status add_row(mixt_adoption *a, json_t *row)
     if (status == MIXT_OK)
         status = mixt__rows_flush(&a->rows);
     if (status == MIXT_OK)
-        take_row(a, row);
+        status = take_row(a, row);
     json_decref(row);
     return status;
 }
 
 static mixt_status read_rows(mixt_adoption *a)
 {
-    char path[MIXT_ADOPT_PATH], *line = NULL;
-    size_t room = 0;
+    char path[MIXT_ADOPT_PATH];
     FILE *file = mixt__file_open_stream(mixt__adopt_file(a, "history.jsonl", path));
     if (!file)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s; nothing was begun under the name %s", path,
                           mixt__file_problem(errno), a->name);
-    while (getline(&line, &room, file) > 0) {
-        json_t *row = json_loads(line, 0, NULL);
-        if (row)
-            take_row(a, row);
-        json_decref(row);
-    }
-    free(line);
+    mixt_status status = mixt__json_rows_read(file, path, take_row, a);
     fclose(file);
-    return MIXT_OK;
+    return mixt__prove_rows_advice(status, a->folder);
 }
 
 mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write)
@@ -145,7 +146,7 @@ mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write)
         MIXT_TRY(mixt__prove_make_folder(a->folder));
         MIXT_TRY(mixt__prove_make_folder(mixt__adopt_file(a, "versions", path)));
     }
-    if (!a->config || !access(mixt__adopt_file(a, "history.jsonl", path), F_OK))
+    if (!a->config || !access(mixt__adopt_file(a, "history.jsonl", path), F_OK) || errno != ENOENT)
         MIXT_TRY(read_rows(a)); // before anything is made of it
     mixt__adopt_file(a, "original.yaml", path);
     if (a->config && !access(path, F_OK))
@@ -154,7 +155,9 @@ mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write)
         a->fresh = true;
         MIXT_TRY(mixt_config_write(a->config, path));
     }
-    return mixt__rows_open(&a->rows, mixt__adopt_file(a, "history.jsonl", path), INT64_MAX);
+    MIXT_TRY(mixt__rows_open(&a->rows, mixt__adopt_file(a, "history.jsonl", path), INT64_MAX));
+    a->rows.sealed = true;
+    return MIXT_OK;
 }
 
 void mixt__adopt_state_discard(mixt_adoption *a)

@@ -6,11 +6,12 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "mixt/metrics.h"
+#include "store/json_rows.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /** Share of the updates over which a loss is averaged where one loss is held against another. */
@@ -91,50 +92,62 @@ static double lowest_of(const rows *r, const char *name)
     return lowest;
 }
 
-/** Median of a column's finite numbers in rows after `first`, and the largest of them. */
-static double median_of(const rows *r, const char *name, int64_t first, double *largest)
+/** Median of a column's finite numbers in rows after `first`, and the largest of them; NaN where it has none. */
+static mixt_status median_of(const rows *r, const char *name, int64_t first, double *median, double *largest)
 {
     const double *column = mixt_metrics_column(r->metrics, name);
-    double *values = column ? mixt__alloc((size_t)r->count * sizeof *values) : NULL;
+    *median = *largest = NAN;
+    if (!column)
+        return MIXT_OK;
+    double *values = mixt__alloc((size_t)r->count * sizeof *values);
     int64_t count = 0;
-    for (int64_t i = first; values && i < r->count; i++)
+    if (!values)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the median of %s", name);
+    for (int64_t i = first; i < r->count; i++)
         if (isfinite(column[i]))
             values[count++] = column[i];
-    double median = values ? mixt__median(values, count) : (double)NAN;
+    *median = mixt__median(values, count);
     *largest = count ? values[count - 1] : (double)NAN;
     mixt__free(values);
-    return median;
+    return MIXT_OK;
+}
+
+static mixt_status count_alert(void *user, json_t *row)
+{
+    mixt_compare_run *run = user;
+    const char *cause = json_string_value(json_object_get(row, "cause"));
+    run->spikes += cause && !strcmp(cause, "loss_anomaly");
+    run->alerts += cause && !strcmp(cause, "gradient_anomaly");
+    return MIXT_OK;
 }
 
 /** Counts alerts of a run's monitor; a run without one has none. */
-static void count_alerts(const char *folder, mixt_compare_run *run)
+static mixt_status count_alerts(const char *folder, mixt_compare_run *run)
 {
-    char path[MIXT_COMPARE_PATH + 200], *line = NULL;
-    size_t room = 0;
+    char path[MIXT_COMPARE_PATH + 200];
     snprintf(path, sizeof path, "%s/events.jsonl", folder);
     FILE *file = mixt__file_open_stream(path);
-    while (file && getline(&line, &room, file) > 0) {
-        json_t *row = json_loads(line, 0, NULL);
-        const char *cause = json_string_value(json_object_get(row, "cause"));
-        run->spikes += cause && !strcmp(cause, "loss_anomaly");
-        run->alerts += cause && !strcmp(cause, "gradient_anomaly");
-        json_decref(row);
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    if (!file && errno == ENOENT)
+        return MIXT_OK;
+    if (!file)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path, mixt__file_problem(errno));
+    mixt_status status = mixt__json_rows_read(file, path, count_alert, run);
+    fclose(file);
+    return status;
 }
 
-static void measure_pace(const rows *r, int64_t samples, mixt_compare_run *run)
+static mixt_status measure_pace(const rows *r, int64_t samples, mixt_compare_run *run)
 {
-    double largest, pace = median_of(r, "samples_s", r->count > 2 ? r->count / 10 + 1 : 0, &largest);
+    double largest, pace;
+    MIXT_TRY(median_of(r, "samples_s", r->count > 2 ? r->count / 10 + 1 : 0, &pace, &largest));
     run->samples_s = pace;
     run->step_seconds = pace > 0 ? (double)samples / pace : (double)NAN;
     run->seconds = run->step_seconds * (double)run->steps;
     run->memory = last_of(r, "memory");
     run->energy = last_of(r, "energy");
-    run->grad_norm = median_of(r, "grad_norm", 0, &largest);
+    MIXT_TRY(median_of(r, "grad_norm", 0, &run->grad_norm, &largest));
     run->grad_norm_max = largest / run->grad_norm;
+    return MIXT_OK;
 }
 
 mixt_status mixt__compare_measure(const char *folder, int64_t samples, mixt_compare_run *run)
@@ -156,10 +169,11 @@ mixt_status mixt__compare_measure(const char *folder, int64_t samples, mixt_comp
         run->loss = run->train_loss;
     run->best_loss = lowest_of(&r, "val_loss");
     run->accuracy = last_of(&r, "val_accuracy");
-    measure_pace(&r, samples, run);
-    count_alerts(folder, run);
+    mixt_status status = measure_pace(&r, samples, run);
+    if (status == MIXT_OK)
+        status = count_alerts(folder, run);
     mixt_metrics_free(r.metrics);
-    return MIXT_OK;
+    return status;
 }
 
 /* ---- time to equal loss ---- */

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "prove/prove.h"
 #include "store/json.h"
+#include "store/json_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -173,32 +174,38 @@ static mixt_status check_config(const mixt_comparison *c, mixt_compare_side side
 
 /* ---- opening ---- */
 
+typedef struct reading {
+    mixt_comparison *c;
+    bool found; // the header
+} reading;
+
+static mixt_status take_row(void *user, json_t *row)
+{
+    reading *r = user;
+    const json_t *header = json_object_get(row, "compare"), *look = json_object_get(row, "look");
+    if (!r->found && header) {
+        r->found = true;
+        MIXT_TRY(check_header(r->c, header));
+        MIXT_TRY(check_config(r->c, MIXT_COMPARE_A));
+        return check_config(r->c, MIXT_COMPARE_B);
+    }
+    if (!r->found)
+        return mixt__fail(MIXT_ERROR_FORMAT, "the row that says what is compared is lost");
+    if (look)
+        read_look(r->c, json_integer_value(look));
+    return look ? MIXT_OK : read_run(r->c, row);
+}
+
 static mixt_status read_rows(mixt_comparison *c, bool *found)
 {
-    char *line = NULL;
-    size_t room = 0;
-    mixt_status status = MIXT_OK;
+    reading r = {.c = c};
     FILE *file = mixt__file_open_stream(c->rows.path);
     if (!file)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", c->rows.path, mixt__file_problem(errno));
-    while (status == MIXT_OK && getline(&line, &room, file) > 0) {
-        json_t *row = json_loads(line, 0, NULL); // a damaged row is passed over: its run is measured again
-        const json_t *header = json_object_get(row, "compare");
-        if (header && !*found) {
-            *found = true;
-            status = check_header(c, header);
-            for (int side = 0; status == MIXT_OK && side < MIXT_COMPARE_SIDES; side++)
-                status = check_config(c, (mixt_compare_side)side);
-        } else if (*found && json_object_get(row, "look")) {
-            read_look(c, json_integer_value(json_object_get(row, "look")));
-        } else if (*found) {
-            status = read_run(c, row);
-        }
-        json_decref(row);
-    }
-    free(line);
+    mixt_status status = mixt__json_rows_read(file, c->rows.path, take_row, &r);
     fclose(file);
-    return status;
+    *found = r.found;
+    return mixt__prove_rows_advice(status, c->folder);
 }
 
 mixt_status mixt__compare_state_open(mixt_comparison *c)
@@ -208,6 +215,7 @@ mixt_status mixt__compare_state_open(mixt_comparison *c)
     MIXT_TRY(mixt__prove_make_folder("runs"));
     MIXT_TRY(mixt__prove_make_folder(c->folder));
     MIXT_TRY(mixt__rows_open(&c->rows, file_in(c, "compare.jsonl", path), INT64_MAX));
+    c->rows.sealed = true;
     MIXT_TRY(read_rows(c, &found));
     if (found)
         return MIXT_OK;

@@ -126,7 +126,7 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     if (!*done)
         return MIXT_OK;
     mixt_status measured = mixt__compare_measure(folder, samples_of(c->configs[side]), run);
-    if (!run->diverged) // which may have left no row at all
+    if (!run->diverged || measured == MIXT_ERROR_MEMORY) // one that diverged may have left no row at all
         MIXT_TRY(measured);
     p->done[side] = true;
     if (p->done[!side])

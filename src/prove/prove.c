@@ -45,6 +45,16 @@ mixt_status mixt__prove_refuse(const char *folder, const char *what, const char 
         folder, what, is, was);
 }
 
+mixt_status mixt__prove_rows_advice(mixt_status status, const char *folder)
+{
+    if (status != MIXT_ERROR_FORMAT)
+        return status;
+    return mixt__fail(status,
+                      "%s; nothing was changed: bring the file back from a copy, or move the folder %s away and begin "
+                      "again",
+                      mixt_error_text(), folder);
+}
+
 mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of)
 {
     char name[100];

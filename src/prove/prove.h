@@ -11,6 +11,8 @@ mixt_status mixt__prove_check_name(const char *name, int longest);
 mixt_status mixt__prove_make_folder(const char *path);
 /** Fails: what lies in a folder is other work than was asked for, for `what` is `is` and was `was`. */
 mixt_status mixt__prove_refuse(const char *folder, const char *what, const char *is, const char *was);
+/** Says after a failure to read a folder's rows what can be done about damage; returns `status`. */
+mixt_status mixt__prove_rows_advice(mixt_status status, const char *folder);
 /** Fails where a configuration is another one than the file of a folder holds; `out` does not count.
  *  @param of behind the name of a key in the message: " of A" */
 mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of);

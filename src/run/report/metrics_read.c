@@ -97,8 +97,12 @@ static mixt_status take_line(mixt_metrics *m, const char *text, size_t length, i
 {
     json_error_t error;
     json_t *row = json_loadb(text, length, 0, &error);
+    if (!row) // what it has no memory for it may call a wrong token: what is wrong is so twice
+        row = json_loadb(text, length, 0, &error);
     mixt_status status = MIXT_OK;
-    if (!row)
+    if (!row && json_error_code(&error) == json_error_out_of_memory)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a row of metrics");
+    else if (!row)
         leave_out(m, line, error.text);
     else if (!json_is_integer(json_object_get(row, "step")))
         leave_out(m, line, "no JSON object with a whole number \"step\"");
@@ -118,8 +122,9 @@ static mixt_status read_rows(mixt_metrics *m, FILE *f, const char *path)
         if (text[length - 1] == '\n') // else it is being written
             status = take_line(m, text, (size_t)length - 1, line);
     free(text);
-    if (status == MIXT_OK && ferror(f))
-        status = mixt__fail(MIXT_ERROR_FILE, "cannot read %s: %s", path, strerror(errno));
+    if (status == MIXT_OK && !feof(f)) // getline also ends for want of memory
+        status = mixt__fail(errno == ENOMEM ? MIXT_ERROR_MEMORY : MIXT_ERROR_FILE, "cannot read %s: %s", path,
+                            strerror(errno));
     if (status == MIXT_OK && !m->rows)
         status = mixt__fail(MIXT_ERROR_DATA, "%s has no whole row yet%s%s", path, m->left_out ? "; " : "", m->problem);
     return status;

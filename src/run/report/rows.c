@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "store/json.h"
+#include "store/json_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +139,8 @@ mixt_status mixt__rows_add(mixt__rows *r, json_t *row)
         return MIXT_OK;
     }
     char *text = mixt__json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    if (r->sealed)
+        text = mixt__json_row_seal(text);
     size_t length = text ? strlen(text) : 0;
     json_decref(row);
     char *all = text ? mixt__realloc(r->waiting, r->waiting_bytes + length + 1) : NULL;

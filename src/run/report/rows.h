@@ -17,6 +17,7 @@ typedef struct mixt__rows {
     size_t waiting_bytes;
     bool open;
     bool silent; // nobody writes them here: another process does
+    bool sealed; // each row gets a checksum (store/json_rows.h); set after opening
 } mixt__rows;
 
 /** Makes the file, or goes on with one that is there: its first `keep` bytes, as far as they are whole rows. Fails when
