@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt advise: the answer for assumed machines, its JSON, the policy that it writes. Nothing is timed. Usage: advise.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 root=$PWD
 cd "$work" || exit 1
 

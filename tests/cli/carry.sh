@@ -3,7 +3,7 @@
 # away or replaced by another. Usage: carry.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
-command -v python3 >/dev/null || { echo "carry.sh: no python3, left out"; exit 0; }
+need python3
 
 # ---- data of every kind, from a seed ----
 cat >make.py <<'PY'

@@ -3,7 +3,7 @@
 # gone on with after a stop. Usage: fit.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
-command -v python3 >/dev/null || { echo "skipped: no python3 to read JSON"; exit 0; }
+need python3
 
 for i in $(seq 600); do echo "the quick brown fox jumps over $i lazy dogs"; done >words.txt
 cat >gpt.yaml <<'YAML'

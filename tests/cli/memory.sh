@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../support/script.sh"
 root=$PWD
 cd "$work" || exit 1
-command -v python3 >/dev/null || { echo "skipped: no python3 to read JSON"; exit 0; }
+need python3
 
 cat >tiny.yaml <<'YAML'
 model: mlp

@@ -4,8 +4,8 @@
 # Usage: memory_group.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
-command -v python3 >/dev/null || { echo "skipped: no python3 to read JSON"; exit 0; }
-[ "$(stat -f -c %T .)" != tmpfs ] || { echo "skipped: files in $work are memory themselves"; exit 0; }
+need python3
+[ "$(stat -f -c %T .)" != tmpfs ] || skip "files in $work are memory themselves"
 
 # A group inside the one that this process is in, so that limits around it stay: version 1, version 2, else systemd's.
 group= limit=
@@ -24,7 +24,7 @@ make_group() {
     [ "$(id -u)" = 0 ] || limit+=" --user"
     $limit -p MemoryMax=100M true 2>/dev/null
 }
-make_group || { echo "skipped: no control group with a limit of memory can be made here"; exit 0; }
+make_group || skip "no control group with a limit of memory can be made here"
 [ -z "$group" ] || trap 'rmdir "$group"; rm -rf "$work"' EXIT
 
 # within BYTES COMMAND...: with that much memory

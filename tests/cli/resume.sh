@@ -252,7 +252,7 @@ rm -r conv-all
 train conv.yaml out=conv-all train.checkpoint_every=20 train.keep=100 train.epochs=0 train.steps=70 train.schedule=constant
 train conv.yaml out=conv-whole2 train.epochs=0 train.steps=70 train.schedule=constant
 rm -r conv-whole && mv conv-whole2 conv-whole
-flip() { printf "$(printf '\\x%02x' $((0x$(xxd -s "$2" -l 1 -p "$1" 2>/dev/null || od -An -tx1 -j "$2" -N 1 "$1" | tr -d ' ') ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+flip() { printf "$(printf '\\x%02x' $((0x$(od -An -tx1 -j "$2" -N 1 "$1" | tr -d ' ') ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 damaged state.safetensors flip state.safetensors 5000
 damaged state.safetensors truncate -s -1 state.safetensors
 damaged manifest.json rm manifest.json

@@ -5,10 +5,7 @@
 configs=$PWD/configs
 cd "$work" || exit 1
 
-if ! command -v script >/dev/null; then
-    echo "no script(1): no terminal to try"
-    exit 0
-fi
+need script # for a terminal
 # shown COLUMNS ARGUMENT...: what a terminal of that width gets, without its control sequences
 shown() {
     TERM=xterm script -qec "stty cols $1; '$mixt' ${*:2}" /dev/null </dev/null | sed 's/\x1b\[[0-9;]*[mK]//g; s/\r$//; s/.*\r//'

@@ -9,7 +9,7 @@
 # Usage: adopt.sh MIXT [PART...]. DATA: folder with tinyshakespeare and gpt2_bpe. OUT: where reports and tables go. DEVICE (cuda).
 # SMALL=1: little models, to see whether the script works. UPDATES of each run (60), BUDGET of each search (40s).
 . "$(dirname "$0")/../support/script.sh"
-command -v python3 >/dev/null || { echo "no python3 to make pictures" >&2; exit 1; }
+need python3
 configs=$(realpath "$(dirname "$0")/../../configs")
 device=${DEVICE:-cuda} updates=${UPDATES:-60} budget=${BUDGET:-40s} small=${SMALL:-0}
 data=${DATA:+$(realpath "$DATA")}

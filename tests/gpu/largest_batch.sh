@@ -3,7 +3,7 @@
 # take to the byte what was planned; one sample more must exceed the limit. Usage: largest_batch.sh MIXT; CASES (a pattern) narrows it.
 # A memory of "free" is all that the GPU has left.
 . "$(dirname "$0")/../support/script.sh"
-command -v python3 >/dev/null || { echo "no python3 to read JSON" >&2; exit 1; }
+need python3
 cd "$work" || exit 1
 export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
 unset MIXT_DEVICE MIXT_REPLAY MIXT_FUSION

@@ -3,7 +3,7 @@
 # large pages open in time, and no request leaves the page. Usage: report.sh MIXT [BROWSER]; needs Chromium, else it skips.
 . "$(dirname "$0")/../support/script.sh"
 browser=${2:-$(command -v chromium || command -v chromium-browser)}
-[ -n "$browser" ] || { echo "skipped: no Chromium"; exit 0; }
+[ -n "$browser" ] || skip "no Chromium"
 cd "$work" || exit 1
 
 runs() { # folder, number of runs, rows, run with a spike, step of it

@@ -4,7 +4,8 @@
 . "$(dirname "$0")/../support/script.sh"
 browse=$(realpath "$(dirname "$0")/browse.py")
 browser=${2:-$(command -v chromium || command -v chromium-browser)}
-[ -n "$browser" ] && command -v python3 >/dev/null || { echo "skipped: no Chromium, or no Python"; exit 0; }
+[ -n "$browser" ] || skip "no Chromium"
+need python3
 cd "$work" || exit 1
 
 rows() { seq "$1" "$2" | awk '{ printf "{\"step\":%d,\"epoch\":1,\"loss\":%g,\"grad_norm\":1,\"time\":%g}\n", $1, 1 / $1, $1 / 10 }'; }

@@ -11,7 +11,7 @@
 pairs=${2:-6} margin=${3:-1%}
 data=$(realpath "${MIXT_TEST_DATA:-../shared/data}")/tinyshakespeare/input.txt
 device=${DEVICE:-auto}
-[ -r "$data" ] || { echo "skipped: no $data"; exit 77; }
+[ -r "$data" ] || skip "no $data"
 cd "$work" || exit 1
 
 common="model: gpt

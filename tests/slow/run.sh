@@ -13,8 +13,8 @@ bash tests/cli/compare.sh "$build/mixt" 30
 bash tests/slow/adopt_kills.sh "$build/mixt" 10
 data=${MIXT_TEST_DATA:-../shared/data}/mnist
 if [ ! -d "$data" ]; then
-    echo "skipped: no MNIST in $data"
-    exit 0
+    echo "SKIPPED: no MNIST in $data"
+    exit 77
 fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

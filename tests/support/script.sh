@@ -1,11 +1,22 @@
 # What the test scripts share; sourced first, with the command under test as the script's first argument.
 # Leaves: $mixt (absolute), $work (a folder of its own, removed at the end), fail WORDS..., $failures, below LIMIT (the next random
-# number, in $drawn; a script that draws sets $seed), await COMMAND... (until it succeeds), catches PROCESS SIGNAL.
+# number, in $drawn; a script that draws sets $seed), await COMMAND... (until it succeeds), catches PROCESS SIGNAL,
+# skip REASON (ends the test here), need PROGRAM... (skips where one is missing).
 set -u
 mixt=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
+# What cannot be tested is told to the runner, by status 77. What failed before counts.
+skip() {
+    echo "SKIPPED: $*"
+    [ $failures = 0 ] && exit 77
+    exit 1
+}
+need() {
+    local program
+    for program; do command -v "$program" >/dev/null || skip "no $program"; done
+}
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 # Gives up after some minutes, with status 1: a busy machine is slow, and a failure is rare.
 await() {
