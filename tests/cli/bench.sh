@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt bench: the fields and defaults that scripts compare with other systems. Usage: bench.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 number() { grep -o "\"$1\": *[-+.0-9e]*" <<<"$line" | sed 's/.*: *//'; }
 positive() { [ -n "$1" ] && awk -v n="$1" 'BEGIN { exit !(n + 0 > 0) }'; }
 
@@ -62,8 +63,7 @@ for word in products attention norms pointwise loss optimizer optimizer_step lay
     grep -q "\"$word\"" <<<"$profile" || fail "bench --profile --json has no $word"
 done
 grep -q '"device": *"cpu"' <<<"$profile" || fail "bench --json does not name the device"
-if command -v python3 >/dev/null; then
-    python3 - "$profile" <<'PYTHON' || fail "bench --profile --json does not add up"
+python3 - "$profile" <<'PYTHON' || fail "bench --profile --json does not add up"
 import json, sys
 profile = json.loads(sys.argv[1])["profile"]
 ops, work = profile["ops"], profile["work"]
@@ -76,7 +76,6 @@ assert lookup["bytes"] == 16 * (2 * 384 * 2 + 4), lookup
 product = [o for o in ops if o["op"] == "matmul" and not o["backward"]][0]
 assert product["flops"] > 0 and product["dtype"] == "bf16"
 PYTHON
-    python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line" || fail "bench --json is no JSON"
-fi
+python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line" || fail "bench --json is no JSON"
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt info: for people and as JSON, at every instruction-set level. Usage: info.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 
 text=$("$mixt" info) || fail "mixt info: status $?"
 for word in CPU cores ISA GPU fp32 tf32 fp16 bf16 fp8 int8 "in training"; do
@@ -28,8 +29,7 @@ MIXT_LOG='' MIXT_DEVICE='' MIXT_ISA='' MIXT_THREADS='' "$mixt" info >/dev/null |
 MIXT_THREADS=1 "$mixt" info | grep -q '1 thread in use' || fail "MIXT_THREADS=1 is not honoured"
 
 json=$("$mixt" info --json) || fail "mixt info --json: status $?"
-if command -v python3 >/dev/null; then
-    python3 - "$json" <<'PYTHON' || fail "mixt info --json is not as promised"
+python3 - "$json" <<'PYTHON' || fail "mixt info --json is not as promised"
 import json, sys
 info = json.loads(sys.argv[1])
 assert info["cpu"]["cores_usable"] >= 1 and info["cpu"]["threads"] >= 1
@@ -43,9 +43,6 @@ bf16 = next(f for f in info["formats"] if f["format"] == "bf16")
 assert info["gpu"]["auto"] == "cuda" or info["bf16_support"] == (bf16["support"] == "native")
 assert info["gpu"]["auto"] == "cuda" or not info["tf32_support"]
 PYTHON
-else
-    echo "skipped: the JSON check needs python3"
-fi
 
 # Without a backend for the GPU: why, in one line.
 MIXT_CUDA_LIBRARY=/none "$mixt" info | grep -Eq '^GPU +none: .' || fail "mixt info does not say why there is no GPU"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt plan: what it says is what training then takes, to the byte, and it names every layer. Usage: plan.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 cd "$work" || exit 1
 
 yes 'the quick brown fox' | head -c 20000 >words.txt
@@ -36,7 +37,7 @@ for model in mlp convnet gpt lstm; do
         [ $precision = fp32 ] || [ $model = mlp ] || [ "$(number activations <plan)" -lt "$full" ] ||
             fail "$model $precision: activations not below fp32's"
         [ $precision = fp32 ] || grep -q "\"dtype\":\"$precision\"" plan || fail "$model $precision: no value has that format"
-        if command -v python3 >/dev/null; then python3 -m json.tool plan >/dev/null || fail "plan --json is no JSON"; fi
+        python3 -m json.tool plan >/dev/null || fail "plan --json is no JSON"
     done
     list=layers_$model
     for option in --explain --graph; do

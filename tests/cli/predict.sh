@@ -1,6 +1,7 @@
 #!/bin/bash
 # mixt predict: classes, probabilities and values of every kind of input, the same as eval counts. Usage: predict.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 cd "$work" || exit 1
 
 # refused WORDS ARGUMENT...: status 1 and these words on stderr
@@ -43,10 +44,9 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
 "$mixt" eval run --split test | sed 1d >by_eval
 cmp -s by_predict by_eval || { fail "eval and predict --report differ"; diff by_eval by_predict | head -4; }
 [ "$(grep -c '%.*%.*%' by_eval)" = 11 ] && grep -q 'taken for a class' by_eval || { fail "no table or matrix by class"; cat by_eval; }
-if command -v python3 >/dev/null; then
-    "$mixt" eval run --split test --json >found.json
-    "$mixt" predict run test --report --json >lines.json
-    python3 - <<'PY' || fail "figures by class are not those of the predictions"
+"$mixt" eval run --split test --json >found.json
+"$mixt" predict run test --report --json >lines.json
+python3 - <<'PY' || fail "figures by class are not those of the predictions"
 import json
 found = json.load(open("found.json"))
 lines = [json.loads(line) for line in open("lines.json")]
@@ -64,9 +64,6 @@ for k in range(10):
         assert c[name] is None if whole == 0 else abs(c[name] - part / whole) < 1e-8, name
 assert abs(found["recall"] - sum(matrix[k][k] / sum(matrix[k]) for k in range(10)) / 10) < 1e-8
 PY
-else
-    echo "no python3: figures by class were not checked"
-fi
 for i in $(seq 600); do echo "$((i % 7)),$((i % 11)),$((i % 30))"; done >thirty.csv
 "$mixt" train net.yaml model=mlp net.hidden=[8] data.kind=csv data.path=thirty.csv out=thirty -q || fail "thirty classes"
 [ "$("$mixt" eval thirty | wc -l)" = 1 ] || fail "thirty classes: a table unasked"
@@ -97,10 +94,9 @@ mv gone.csv thirty.csv
 refused 'black.pgm: is no .npy or .npz array, but the model was trained on samples of shape [2]' values black.pgm
 "$mixt" predict values val:0-1 | grep -q '^input *values *target' || fail "no column for the target values"
 "$mixt" eval values | grep -q 'loss .*, MAE [0-9.]*, RMSE [0-9.]*, R2 [-0-9.]* over' || fail "eval of values"
-if command -v python3 >/dev/null; then
-    "$mixt" eval values --json >found.json
-    "$mixt" predict values val --json >lines.json
-    python3 - <<'PY' || fail "MAE, RMSE or R2 are not those of the predictions"
+"$mixt" eval values --json >found.json
+"$mixt" predict values val --json >lines.json
+python3 - <<'PY' || fail "MAE, RMSE or R2 are not those of the predictions"
 import json
 found = json.load(open("found.json"))
 pairs = [(l["values"][0], l["target"][0]) for l in map(json.loads, open("lines.json"))]
@@ -110,13 +106,11 @@ assert abs(found["mae"] - sum(abs(v - t) for v, t in pairs) / n) < 1e-6
 assert abs(found["rmse"] - (missed / n) ** 0.5) < 1e-6
 assert abs(found["r2"] - (1 - missed / sum((t - mean) ** 2 for _, t in pairs))) < 1e-6
 PY
-fi
 refused '--report: no INPUT has labels' run black.pgm --report
 
 # ---- arrays ----
 
-if command -v python3 >/dev/null; then
-    python3 - <<'PY' || fail "predict .npy"
+python3 - <<'PY' || fail "predict .npy"
 def npy(name, shape, data, format="|u1"):
     head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (format, shape)
     head = head.ljust(117) + "\n"
@@ -126,15 +120,12 @@ npy("three.npy", (3, 28, 28, 1), bytes(3 * 784))
 npy("wrong.npy", (3, 5), bytes(15))
 npy("wide.npy", (1, 28, 28), bytes(8 * 784), "<i8")
 PY
-    "$mixt" predict run one.npy three.npy three.npy:1 --json >more || fail "predict arrays"
-    [ "$(wc -l <more)" = 5 ] || fail "1 + 3 + 1 samples: $(wc -l <more)"
-    [ "$(cat lines more | sed 's/"input":"[^"]*"//' | sort -u | wc -l)" = 1 ] || fail "a black array is a black picture"
-    refused 'wrong.npy: samples of shape [5]' run wrong.npy
-    refused 'wide.npy: integers of another size than the bytes' run wide.npy
-    refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
-else
-    echo "skipped: the checks of .npy files need python3"
-fi
+"$mixt" predict run one.npy three.npy three.npy:1 --json >more || fail "predict arrays"
+[ "$(wc -l <more)" = 5 ] || fail "1 + 3 + 1 samples: $(wc -l <more)"
+[ "$(cat lines more | sed 's/"input":"[^"]*"//' | sort -u | wc -l)" = 1 ] || fail "a black array is a black picture"
+refused 'wrong.npy: samples of shape [5]' run wrong.npy
+refused 'wide.npy: integers of another size than the bytes' run wide.npy
+refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
 
 # ---- what cannot be ----
 

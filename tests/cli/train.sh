@@ -1,6 +1,7 @@
 #!/bin/bash
 # A short run from end to end: its files, its metrics, its bits, and every way to end it. Usage: train.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+need python3
 cd "$work" || exit 1
 
 cat >tiny.yaml <<'YAML'
@@ -57,17 +58,13 @@ done
 { printf '\xef\xbb\xbf'; cat tiny.yaml; } >marked.yaml # as some editors begin a file
 printf '\xef\xbb\xbfdefault: bf16\n' >marked_policy.yaml
 "$mixt" plan marked.yaml precision=marked_policy.yaml >/dev/null 2>err || fail "files with a byte-order mark: $(cat err)"
-if command -v python3 >/dev/null; then
-    "$mixt" train tiny.yaml out=json --json | python3 -c '
+"$mixt" train tiny.yaml out=json --json | python3 -c '
 import json, sys
 r = json.load(sys.stdin)
 rows = [json.loads(line) for line in open("json/metrics.jsonl")]
 assert r["run"] == "json" and r["steps"] == len(rows) == 16 and r["skipped"] == 0 and not r["interrupted"]
 assert r["memory_planned"] == r["memory_allocated"] == rows[0]["memory"] > 0
 assert r["val_loss"] == rows[-1]["val_loss"] < rows[0]["loss"]' || fail "train --json is not as promised"
-else
-    echo "skipped: the JSON check needs python3"
-fi
 
 # ---- bits ----
 
