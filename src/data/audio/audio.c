@@ -136,25 +136,27 @@ static int64_t frames_needed(const audio_state *state, const char *text, int32_t
     return needed;
 }
 
-static void add_hasty(mixt__hasty *hasty, int64_t samples, const char *path, int64_t needed, int64_t outputs)
+static void add_too_short(mixt__ctc_too_short *too_short, int64_t samples, const char *path, int64_t needed,
+                          int64_t outputs)
 {
     outputs = outputs > 0 ? outputs : 0;
     if (needed <= outputs)
         return;
-    if (!hasty->count)
-        *hasty = (mixt__hasty){.first = path, .needed = needed, .outputs = outputs};
-    hasty->count += samples;
+    if (!too_short->count)
+        *too_short = (mixt__ctc_too_short){.first = path, .needed = needed, .outputs = outputs};
+    too_short->count += samples;
 }
 
-mixt_status mixt__audio_hasty(const mixt_data *data, int64_t window, int64_t stride, mixt__hasty *hasty)
+mixt_status mixt__audio_ctc_too_short(const mixt_data *data, int64_t window, int64_t stride,
+                                      mixt__ctc_too_short *too_short)
 {
     const audio_state *state = data->kind == &mixt__data_audio ? data->state : NULL;
-    *hasty = (mixt__hasty){0};
+    *too_short = (mixt__ctc_too_short){0};
     if (!state || !state->spells)
         return MIXT_OK;
     if (!state->list.count) {
-        add_hasty(hasty, data->info.samples, "the longest word", MIXT_VOICE_LETTERS,
-                  (state->audio.frames - window + stride) / stride);
+        add_too_short(too_short, data->info.samples, "the longest word", MIXT_VOICE_LETTERS,
+                      (state->audio.frames - window + stride) / stride);
         return MIXT_OK;
     }
     int32_t *letters = mixt__alloc((size_t)state->alphabet.longest * sizeof *letters);
@@ -163,7 +165,8 @@ mixt_status mixt__audio_hasty(const mixt_data *data, int64_t window, int64_t str
     for (int64_t i = 0; i < data->info.samples; i++) {
         const mixt__recording *r = &state->list.files[state->rows ? state->rows[i] : i];
         int64_t frames = mixt__audio_frames(&state->audio, r->samples, false);
-        add_hasty(hasty, 1, r->path, frames_needed(state, r->text, letters), (frames - window + stride) / stride);
+        add_too_short(too_short, 1, r->path, frames_needed(state, r->text, letters),
+                      (frames - window + stride) / stride);
     }
     mixt__free(letters);
     return MIXT_OK;

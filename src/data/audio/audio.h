@@ -43,15 +43,16 @@ void mixt__audio_mask(const mixt__audio *audio, uint64_t key, int64_t frames, fl
 // audio.c
 
 /** Samples whose texts have more letters than a model has outputs for them: CTC leaves those out. */
-typedef struct mixt__hasty {
+typedef struct mixt__ctc_too_short {
     int64_t count;
     const char *first;       // its path
     int64_t needed, outputs; // the first one's: an output for each letter, and one between two that are the same
-} mixt__hasty;
+} mixt__ctc_too_short;
 
 /** Finds them, for a model with an output every `stride` frames, which has seen `window` of them. None in sets without
  *  texts; words that are drawn are judged by the longest. */
-mixt_status mixt__audio_hasty(const mixt_data *data, int64_t window, int64_t stride, mixt__hasty *hasty);
+mixt_status mixt__audio_ctc_too_short(const mixt_data *data, int64_t window, int64_t stride,
+                                      mixt__ctc_too_short *too_short);
 
 // audio_files.c
 

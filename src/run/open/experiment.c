@@ -428,29 +428,29 @@ static mixt_status join_ranks(mixt__experiment *e)
                                       &r->compress_after);
 }
 
-mixt_status mixt__experiment_hasty(const mixt__experiment *e, mixt__hasty *hasty, int64_t *stride)
+mixt_status mixt__experiment_ctc_too_short(const mixt__experiment *e, mixt__ctc_too_short *too_short, int64_t *stride)
 {
     int64_t window;
-    *hasty = (mixt__hasty){0};
+    *too_short = (mixt__ctc_too_short){0};
     *stride = 0;
     if (!e->sizes.transcribes || !e->train)
         return MIXT_OK;
     mixt__speech_window(&e->sizes, &window, stride);
-    return mixt__audio_hasty(e->train, window, *stride, hasty);
+    return mixt__audio_ctc_too_short(e->train, window, *stride, too_short);
 }
 
 /** Letters need outputs: there is nothing to learn where no recording has enough of them. */
 static mixt_status check_letters(const mixt__experiment *e)
 {
     int64_t stride;
-    mixt__hasty hasty;
-    MIXT_TRY(mixt__experiment_hasty(e, &hasty, &stride));
-    if (!hasty.count || hasty.count < mixt_data_describe(e->train)->samples)
+    mixt__ctc_too_short too_short;
+    MIXT_TRY(mixt__experiment_ctc_too_short(e, &too_short, &stride));
+    if (!too_short.count || too_short.count < mixt_data_describe(e->train)->samples)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE,
                       "no recording has outputs enough for its letters: the first, %s, needs %lld and has %lld, one "
                       "every %lld frames: %s, or more frames (a smaller data.hop, a longer data.tail)",
-                      hasty.first, (long long)hasty.needed, (long long)hasty.outputs, (long long)stride,
+                      too_short.first, (long long)too_short.needed, (long long)too_short.outputs, (long long)stride,
                       e->sizes.hidden_count ? "take net.channels instead of net.hidden" : "fewer net.channels");
 }
 

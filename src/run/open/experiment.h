@@ -63,7 +63,7 @@ mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *spl
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
 /** Recordings to train on whose texts the model has no outputs enough for, one every `stride` frames; none of other
  *  data. */
-mixt_status mixt__experiment_hasty(const mixt__experiment *e, mixt__hasty *hasty, int64_t *stride);
+mixt_status mixt__experiment_ctc_too_short(const mixt__experiment *e, mixt__ctc_too_short *too_short, int64_t *stride);
 /** Puts the format of train.activations into a policy that says none. */
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy);
 /** Fills what a policy may decide, loss scaling and clipping, from the configuration. */

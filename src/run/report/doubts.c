@@ -81,14 +81,14 @@ static void doubt_letters(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     int64_t stride;
-    mixt__hasty hasty;
-    if (mixt__experiment_hasty(e, &hasty, &stride) == MIXT_OK && hasty.count)
+    mixt__ctc_too_short too_short;
+    if (mixt__experiment_ctc_too_short(e, &too_short, &stride) == MIXT_OK && too_short.count)
         mixt__run_note(run, true,
                        "warning: %lld of %lld recordings have more letters than the model has outputs for them, one "
                        "every %lld frames, and are left out; the first is %s, which needs %lld and has %lld: a smaller "
                        "data.hop, a longer data.tail, or fewer channels",
-                       (long long)hasty.count, (long long)mixt_data_describe(e->train)->samples, (long long)stride,
-                       hasty.first, (long long)hasty.needed, (long long)hasty.outputs);
+                       (long long)too_short.count, (long long)mixt_data_describe(e->train)->samples, (long long)stride,
+                       too_short.first, (long long)too_short.needed, (long long)too_short.outputs);
 }
 
 /** Settings of a lesson that nobody gives. */
