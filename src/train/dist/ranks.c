@@ -1,7 +1,7 @@
 /* Parts of an update, put together over ranks or in one process. */
 #include "train/dist/ranks.h"
 
-#include "train/dist/alike.h"
+#include "train/dist/rank_hash.h"
 #include "train/dist/apart.h"
 #include "train/dist/device_sums.h"
 #include "train/dist/local.h"
@@ -212,7 +212,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         return MIXT_OK;
     for (int rank = 0; rank < r->group->size; rank++)
         r->group->cuts[rank] = record_of(t, rank)->hash;
-    status = mixt__alike_compare(t, r->group->cuts);
+    status = mixt__rank_hash_compare(t, r->group->cuts);
     r->group->settled = status != MIXT_OK;
     return status;
 }
@@ -249,5 +249,5 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
     MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : mixt__device_optimizer_step(t->device, update));
     if (t->ranks.local)
         MIXT_TRY(mixt__local_finish(t));
-    return t->ranks.group ? mixt__alike_hash(t) : MIXT_OK;
+    return t->ranks.group ? mixt__rank_hash_take(t) : MIXT_OK;
 }

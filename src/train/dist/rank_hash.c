@@ -1,10 +1,10 @@
 /* Hashing weights, and finding the rank that has others. */
-#include "train/dist/alike.h"
+#include "train/dist/rank_hash.h"
 
 #include "store/checksum.h"
 #include "train/trainer_inside.h"
 
-mixt_status mixt__alike_hash(mixt__trainer *t)
+mixt_status mixt__rank_hash_take(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const float *weights = mixt__params_weights(t->params);
@@ -28,7 +28,7 @@ static int count_like(const int64_t *hashes, int size, int rank)
     return count;
 }
 
-mixt_status mixt__alike_compare(const mixt__trainer *t, const int64_t *hashes)
+mixt_status mixt__rank_hash_compare(const mixt__trainer *t, const int64_t *hashes)
 {
     const mixt__group *g = t->ranks.group;
     char who[MIXT_HOST_SIZE + 64];
