@@ -15,7 +15,7 @@
 #include "run/signals.h"
 #include "run/report/summary.h"
 #include "steer/decision.h"
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -278,7 +278,7 @@ static mixt_status change_policy(mixt__loop *l)
 {
     if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
         return MIXT_OK;
-    MIXT_TRY(mixt__in_turn(l->run->group, l->e->context->device, take_policy, l));
+    MIXT_TRY(mixt__rank0_first(l->run->group, l->e->context->device, take_policy, l));
     mixt__loop_state state = mixt__loop_state_of(l);
     mixt__steer_renew(l->run, &state);
     return MIXT_OK;

@@ -18,7 +18,7 @@
 #include "run/resume.h"
 #include "run/report/summary.h"
 #include "run/open/weights.h"
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -253,7 +253,7 @@ static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
     MIXT_TRY(mixt__run_first_phase(run));
-    MIXT_TRY(mixt__in_turn(run->group, run->experiment.context->device, plan_validation, run));
+    MIXT_TRY(mixt__rank0_first(run->group, run->experiment.context->device, plan_validation, run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(mixt__run_ranks_directory(run, open_directory));

@@ -3,7 +3,7 @@
 
 #include "policy/policy.h"
 #include "steer/together.h"
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 #include "train/engine.h"
 
 mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
@@ -101,7 +101,7 @@ mixt_status mixt__replay_enter_fp32(mixt__replay *r)
     mixt__trainer_set(t, &fp32);
     mixt_status status = mixt__together_agree(t, fit(t));
     if (status == MIXT_OK) {
-        mixt_status mine = mixt__in_turn(mixt__trainer_ranks(t)->group, mixt__trainer_device(t), recompile, t);
+        mixt_status mine = mixt__rank0_first(mixt__trainer_ranks(t)->group, mixt__trainer_device(t), recompile, t);
         r->fp32 = mine == MIXT_OK;
         status = mixt__together_agree(t, mine);
     }

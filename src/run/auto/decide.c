@@ -9,7 +9,7 @@
 #include "run/ranks.h"
 #include "run/run.h"
 #include "steer/decision.h"
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
     d->bytes_before = d->bytes_after = 0;
     int64_t before = step_bytes(run);
     task work = {run, d};
-    mixt_status status = mixt__in_turn(run->group, run->experiment.context->device, act, &work);
+    mixt_status status = mixt__rank0_first(run->group, run->experiment.context->device, act, &work);
     if (mixt__run_agree_on(run, "answer to a decision", status == MIXT_OK ? "done" : "not done") != MIXT_OK)
         return mixt__run_agree(run, status); // some train otherwise from here on: the reason is of one that does not
     if (status != MIXT_OK)

@@ -10,7 +10,7 @@
 #include "run/open/phases.h"
 #include "run/open/teacher.h"
 #include "train/faults.h"
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 #include "train/watch.h"
 
 #include <stdio.h>
@@ -506,7 +506,7 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     }
     MIXT_TRY(status);
     MIXT_TRY(mixt__device_sums_join(e));
-    MIXT_TRY(mixt__in_turn(e->group, e->context->device, compile_step, e));
+    MIXT_TRY(mixt__rank0_first(e->group, e->context->device, compile_step, e));
     return check_faults(e);
 }
 

@@ -1,5 +1,5 @@
 /* Rank 0 first, then its choices, then the others. */
-#include "train/dist/turns.h"
+#include "train/dist/rank0_first.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -21,7 +21,7 @@ static mixt_status share_choices(mixt__group *group, mixt__device *device)
     return status;
 }
 
-mixt_status mixt__in_turn(mixt__group *group, mixt__device *device, mixt_status (*work)(void *user), void *user)
+mixt_status mixt__rank0_first(mixt__group *group, mixt__device *device, mixt_status (*work)(void *user), void *user)
 {
     if (!group || !device->backend->choices)
         return work(user);
