@@ -71,7 +71,7 @@ static mixt_status validate(mixt__loop *l)
     const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
     mixt__trainer *t = l->e->trainer->inner;
     if (l->run->group) // which stops after an update, all ranks at the same
-        MIXT_TRY(mixt__trainer_evaluate_together(t, l->e->val, &found));
+        MIXT_TRY(mixt__trainer_evaluate_ranks(t, l->e->val, &found));
     else
         MIXT_TRY(mixt__trainer_evaluate(t, l->e->val, interrupt, &found));
     mixt_run_result *r = l->result;

@@ -5,7 +5,7 @@
  * counts.
  */
 #include "steer/inquiry.h"
-#include "steer/together.h"
+#include "steer/consensus.h"
 
 #include "train/faults.h"
 #include "train/watch.h"
@@ -115,8 +115,8 @@ static mixt_status name_worst(const looking *l, int slot, double *worst)
     mixt_diagnosis *d = l->q->d;
     culprit mine, *all;
     int count, at = 0;
-    MIXT_TRY(mixt__together_agree(l->q->trainer, find_own(l, &mine)));
-    MIXT_TRY(mixt__together_gather(l->q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_agree(l->q->trainer, find_own(l, &mine)));
+    MIXT_TRY(mixt__consensus_gather(l->q->trainer, &mine, sizeof mine, (void **)&all, &count));
     for (int i = 1; i < count; i++)
         at = is_worse(&all[i], &all[at]) ? i : at;
     *worst = all[at].bad;
@@ -196,13 +196,13 @@ static mixt_status compile(looking *l)
 static mixt_status watch(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
-    mixt_status status = mixt__together_agree(t, settle(l));
+    mixt_status status = mixt__consensus_agree(t, settle(l));
     if (status == MIXT_OK && !mixt__trainer_watched_graph(t)) { // another plan: its values are others, too
         mixt__free(l->zero);
         l->zero = NULL;
         status = compile(l);
     }
-    return mixt__together_agree(t, status);
+    return mixt__consensus_agree(t, status);
 }
 
 static mixt_status look(looking *l)
@@ -212,7 +212,7 @@ static mixt_status look(looking *l)
     MIXT_TRY(watch(l));
     if (mixt__trainer_steps(t) == l->q->begin - 2) {
         MIXT_TRY(step(l));
-        MIXT_TRY(mixt__together_agree(t, note_zeros(l)));
+        MIXT_TRY(mixt__consensus_agree(t, note_zeros(l)));
     }
     MIXT_TRY(watch(l));
     MIXT_TRY(step(l));
@@ -224,7 +224,7 @@ mixt_status mixt__inquire_layers(mixt__inquiry *q)
     looking l = {.q = q, .parts = mixt__ranks_parts(q->trainer)};
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 2)); // or it is behind that already
     l.value = mixt__alloc(sizeof *l.value);
-    mixt_status status = mixt__together_agree(
+    mixt_status status = mixt__consensus_agree(
         q->trainer, l.value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values"));
     if (status == MIXT_OK)
         status = look(&l);

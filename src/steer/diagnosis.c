@@ -2,7 +2,7 @@
 #include "steer/diagnosis.h"
 
 #include "steer/inquiry.h"
-#include "steer/together.h"
+#include "steer/consensus.h"
 #include "store/json.h"
 
 #include <math.h>
@@ -100,7 +100,7 @@ static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
             status = mixt__inquire_layers(q);
     }
     left = mixt__replay_leave_fp32(&q->replay);
-    return status == MIXT_OK ? mixt__together_agree(q->trainer, left) : status;
+    return status == MIXT_OK ? mixt__consensus_agree(q->trainer, left) : status;
 }
 
 /* ---- what it is ---- */
@@ -228,7 +228,7 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     q->seen = r->step ? r->step : q->last;
     mixt__snapshots_check(q->ring);
     q->oldest = mixt__snapshots_oldest(q->ring);
-    MIXT_TRY(mixt__together_agree(q->trainer, prepare(q)));
+    MIXT_TRY(mixt__consensus_agree(q->trainer, prepare(q)));
     q->begin = mixt__trace_begin(trace, q->seen, mixt__trainer_params(q->trainer)->segments, &q->signs);
     q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);

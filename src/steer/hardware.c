@@ -1,6 +1,6 @@
 /* The same updates again: other bits mean that a machine computed something wrong, then or now. */
 #include "steer/inquiry.h"
-#include "steer/together.h"
+#include "steer/consensus.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -77,11 +77,11 @@ static mixt_status compare_update(const mixt__inquiry *q, bool *differs, int *ra
     int marked, count;
     bool same = mixt__replay_same(&q->replay, &marked);
     bool kept = true;
-    MIXT_TRY(mixt__together_agree(q->trainer, same ? compare_state(q, &kept) : MIXT_OK));
+    MIXT_TRY(mixt__consensus_agree(q->trainer, same ? compare_state(q, &kept) : MIXT_OK));
     mine.differs = !same || !kept;
     mine.state = !kept;
     mine.rank = marked;
-    MIXT_TRY(mixt__together_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
     *differs = false;
     for (int i = 0; i < count; i++)
         *differs |= all[i].differs;
@@ -199,8 +199,8 @@ static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
 {
     suspect mine, *all;
     int count;
-    MIXT_TRY(mixt__together_agree(q->trainer, find_own_weight(q, &mine)));
-    MIXT_TRY(mixt__together_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_agree(q->trainer, find_own_weight(q, &mine)));
+    MIXT_TRY(mixt__consensus_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
     int rank = count > 1 ? choose_rank(q, all, count) : 0;
     *segment = all[rank].segment;
     if (count > 1 && *segment >= 0)
@@ -276,7 +276,7 @@ static mixt_status replay_again(mixt__inquiry *q, const kept *first)
     while (mixt__trainer_steps(q->trainer) < d->step && !d->persists) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         d->persists = differs_again(q, first);
-        MIXT_TRY(mixt__together_any(q->trainer, &d->persists, &rank));
+        MIXT_TRY(mixt__consensus_any(q->trainer, &d->persists, &rank));
     }
     size_t length = strlen(d->text);
     snprintf(d->text + length, sizeof d->text - length, "; %s",
@@ -306,7 +306,7 @@ static mixt_status inquire(mixt__inquiry *q, bool *differs, kept *first)
 mixt_status mixt__inquire_hardware(mixt__inquiry *q, bool *differs)
 {
     kept first = {.stats = mixt__alloc((size_t)q->ring->trace.segments * sizeof *first.stats)};
-    mixt_status status = mixt__together_agree(
+    mixt_status status = mixt__consensus_agree(
         q->trainer, first.stats ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay"));
     if (status == MIXT_OK)
         status = inquire(q, differs, &first);

@@ -2,7 +2,7 @@
 #include "steer/replay.h"
 
 #include "policy/policy.h"
-#include "steer/together.h"
+#include "steer/consensus.h"
 #include "train/dist/rank0_first.h"
 #include "train/engine.h"
 
@@ -99,11 +99,11 @@ mixt_status mixt__replay_enter_fp32(mixt__replay *r)
     fp32.policy = mixt__policy_of(MIXT_DTYPE_FP32);
     fp32.scaling.enabled = fp32.scaling.dynamic = false;
     mixt__trainer_set(t, &fp32);
-    mixt_status status = mixt__together_agree(t, fit(t));
+    mixt_status status = mixt__consensus_agree(t, fit(t));
     if (status == MIXT_OK) {
         mixt_status mine = mixt__rank0_first(mixt__trainer_ranks(t)->group, mixt__trainer_device(t), recompile, t);
         r->fp32 = mine == MIXT_OK;
-        status = mixt__together_agree(t, mine);
+        status = mixt__consensus_agree(t, mine);
     }
     if (!r->fp32)
         mixt__trainer_set(t, &r->settings);

@@ -8,7 +8,7 @@
  * judge, and the others take over what it finds.
  */
 #include "steer/inquiry.h"
-#include "steer/together.h"
+#include "steer/consensus.h"
 
 #include "base/rng.h"
 #include "data/buckets.h"
@@ -109,8 +109,8 @@ static mixt_status find_suspect(court *c, int64_t first)
     const mixt__trainer *t = c->q->trainer;
     trial mine, *all;
     int count, worst = 0;
-    MIXT_TRY(mixt__together_agree(t, try_own(c, first, &mine)));
-    MIXT_TRY(mixt__together_gather(t, &mine, sizeof mine, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_agree(t, try_own(c, first, &mine)));
+    MIXT_TRY(mixt__consensus_gather(t, &mine, sizeof mine, (void **)&all, &count));
     for (int i = 1; i < count; i++)
         worst = is_worse(&all[i], &all[worst]) ? i : worst;
     c->loss = all[worst].loss;
@@ -334,8 +334,8 @@ static mixt_status judge(court *c)
     const mixt__group *group = mixt__trainer_ranks(q->trainer)->group;
     MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
     bool here = !group || group->rank == c->rank;
-    MIXT_TRY(mixt__together_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
-    return mixt__together_take(q->trainer, c->rank, q->d, sizeof *q->d);
+    MIXT_TRY(mixt__consensus_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
+    return mixt__consensus_take(q->trainer, c->rank, q->d, sizeof *q->d);
 }
 
 static mixt_status open_court(court *c)
@@ -389,10 +389,10 @@ static mixt_status run_update(court *c, double *loss)
     size_t bytes = (size_t)mixt__ranks_made(t) * sizeof(double);
     double *mine = mixt__alloc(bytes), *all = NULL, sum = 0;
     int count;
-    mixt_status status = mixt__together_agree(
+    mixt_status status = mixt__consensus_agree(
         t, mine ? run_own(c, mine) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of an update"));
     if (status == MIXT_OK)
-        status = mixt__together_gather(t, mine, bytes, (void **)&all, &count);
+        status = mixt__consensus_gather(t, mine, bytes, (void **)&all, &count);
     for (int64_t i = 0; status == MIXT_OK && i < mixt__trainer_settings_of(t)->accumulate; i++)
         sum += all[i];
     *loss = sum / (double)mixt__trainer_settings_of(t)->accumulate;
@@ -425,7 +425,7 @@ mixt_status mixt__inquire_same_weights(mixt__inquiry *q, double *loss, double *n
     court c = {.q = q};
     *norm = NAN;
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
-    mixt_status status = mixt__together_agree(q->trainer, open_court(&c));
+    mixt_status status = mixt__consensus_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)
         status = run_update(&c, loss);
     if (status == MIXT_OK && mixt__trainer_settings_of(q->trainer)->accumulate == 1)
@@ -438,7 +438,7 @@ mixt_status mixt__inquire_batch(mixt__inquiry *q)
 {
     court c = {.q = q};
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
-    mixt_status status = mixt__together_agree(q->trainer, open_court(&c));
+    mixt_status status = mixt__consensus_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)
         status = judge(&c);
     close_court(&c);

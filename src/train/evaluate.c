@@ -260,7 +260,7 @@ static mixt_status agree_on_batch(mixt__trainer *t, const mixt_data *data)
     return mixt__trainer_prepare_evaluation(t, data);
 }
 
-mixt_status mixt__trainer_evaluate_together(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
+mixt_status mixt__trainer_evaluate_ranks(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
 {
     mixt__group *g = t->ranks.group;
     double sums[3] = {0};

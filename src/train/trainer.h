@@ -209,7 +209,7 @@ mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, cons
                                    mixt_evaluation *result);
 /** The same by all ranks of a group together, each in its turn a batch: figures are added in the order of batches, to
  *  the bits of one process. */
-mixt_status mixt__trainer_evaluate_together(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
+mixt_status mixt__trainer_evaluate_ranks(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
 /** Some samples of a set: `count` blocks of `size`, their beginnings `stride` apart, from sample `first` on. */
 typedef struct mixt__trainer_blocks {
     int64_t first, size, stride, count;

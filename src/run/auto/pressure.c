@@ -209,7 +209,7 @@ static bool is_worse(const mixt__pressure_view *a, const mixt__pressure_view *b)
            (a->tier == b->tier && (double)a->held * (double)b->budget > (double)b->held * (double)a->budget);
 }
 
-mixt_status mixt__pressure_together(mixt_run *run)
+mixt_status mixt__pressure_consensus(mixt_run *run)
 {
     mixt__group *g = run->group;
     mixt__pressure_view mine = view_of(run), *all = mixt__alloc((size_t)g->size * sizeof *all);

@@ -41,7 +41,7 @@ typedef struct mixt__pressure {
  * of several ranks, wishes that all look. After an update whose result is there. */
 mixt_status mixt__pressure_look(mixt_run *run);
 /** Of several ranks, after one has asked: what all of them do about it. */
-mixt_status mixt__pressure_together(mixt_run *run);
+mixt_status mixt__pressure_consensus(mixt_run *run);
 /** Bytes that the run could hold now; 0: not known. */
 size_t mixt__pressure_budget(const mixt_run *run);
 /** Goes on with the memory settings of `next`, which becomes the run's configuration: train.activations, train.split,

@@ -193,7 +193,7 @@ mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *eve
     if (!mixt__config_bool(run->config, MIXT_KEY_AUTO_MEMORY))
         return MIXT_OK;
     if (run->group && run->asked & MIXT_ASKED_MEMORY)
-        MIXT_TRY(mixt__pressure_together(run));
+        MIXT_TRY(mixt__pressure_consensus(run));
     return mixt__pressure_look(run);
 }
 

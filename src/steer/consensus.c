@@ -1,22 +1,22 @@
 /* Gathers, and what follows from them. */
-#include "steer/together.h"
+#include "steer/consensus.h"
 
 #include <string.h>
 
 enum { PATIENCE = 10 }; // times the timeout: one rank may look at samples while the others wait
 
-mixt_status mixt__together_agree(const mixt__trainer *t, mixt_status status)
+mixt_status mixt__consensus_agree(const mixt__trainer *t, mixt_status status)
 {
     return mixt__trainer_ranks(t)->group ? mixt__group_agree(mixt__trainer_ranks(t)->group, status) : status;
 }
 
-mixt_status mixt__together_gather(const mixt__trainer *t, const void *mine, size_t bytes, void **all, int *count)
+mixt_status mixt__consensus_gather(const mixt__trainer *t, const void *mine, size_t bytes, void **all, int *count)
 {
     mixt__group *g = mixt__trainer_ranks(t)->group;
     *count = g ? g->size : 1;
     *all = mixt__alloc((size_t)*count * bytes);
     mixt_status status =
-        mixt__together_agree(t, *all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for what ranks have found"));
+        mixt__consensus_agree(t, *all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for what ranks have found"));
     if (status == MIXT_OK && g)
         status = mixt__group_gather(g, mine, bytes, *all, PATIENCE);
     else if (status == MIXT_OK)
@@ -28,13 +28,13 @@ mixt_status mixt__together_gather(const mixt__trainer *t, const void *mine, size
     return status;
 }
 
-mixt_status mixt__together_any(const mixt__trainer *t, bool *so, int *rank)
+mixt_status mixt__consensus_any(const mixt__trainer *t, bool *so, int *rank)
 {
     bool *all;
     int count;
     if (!mixt__trainer_ranks(t)->group)
         return MIXT_OK;
-    MIXT_TRY(mixt__together_gather(t, so, sizeof *so, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_gather(t, so, sizeof *so, (void **)&all, &count));
     *so = false;
     for (int i = 0; i < count && !*so; i++) {
         *so = all[i];
@@ -44,13 +44,13 @@ mixt_status mixt__together_any(const mixt__trainer *t, bool *so, int *rank)
     return MIXT_OK;
 }
 
-mixt_status mixt__together_take(const mixt__trainer *t, int rank, void *data, size_t bytes)
+mixt_status mixt__consensus_take(const mixt__trainer *t, int rank, void *data, size_t bytes)
 {
     char *all;
     int count;
     if (!mixt__trainer_ranks(t)->group)
         return MIXT_OK;
-    MIXT_TRY(mixt__together_gather(t, data, bytes, (void **)&all, &count));
+    MIXT_TRY(mixt__consensus_gather(t, data, bytes, (void **)&all, &count));
     memcpy(data, all + (size_t)rank * bytes, bytes);
     mixt__free(all);
     return MIXT_OK;
