@@ -2,7 +2,7 @@
 #include "run/final.h"
 
 #include "base/alloc.h"
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 #include "run/open/weights.h"
 #include "train/dist/sharded.h"
 
@@ -36,9 +36,9 @@ static mixt_status save(mixt_run *run)
 /** By the one that saves; the others wait until it has. */
 static mixt_status save_alone(mixt_run *run)
 {
-    mixt__meanwhile meanwhile;
-    mixt__meanwhile_begin(&meanwhile, run->group);
-    return mixt__meanwhile_end(&meanwhile, run->dir.silent ? MIXT_OK : save(run));
+    mixt__keepalive meanwhile;
+    mixt__keepalive_begin(&meanwhile, run->group);
+    return mixt__keepalive_end(&meanwhile, run->dir.silent ? MIXT_OK : save(run));
 }
 
 /** Weights that ranks share out come to the one that saves. */

@@ -6,7 +6,7 @@
 #include "base/cores.h"
 #include "base/threads.h"
 #include "dist/launcher.h"
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 #include "run/build.h"
 #include "run/open/device_sums.h"
 #include "run/resume.h"
@@ -355,11 +355,11 @@ static mixt_status see_files(mixt_run *run)
 mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_run *run))
 {
     char path[sizeof run->dir.path];
-    mixt__meanwhile meanwhile;
+    mixt__keepalive meanwhile;
     if (!run->group)
         return open(run);
-    mixt__meanwhile_begin(&meanwhile, run->group);
-    MIXT_TRY(mixt__meanwhile_end(&meanwhile, open(run)));
+    mixt__keepalive_begin(&meanwhile, run->group);
+    MIXT_TRY(mixt__keepalive_end(&meanwhile, open(run)));
     memcpy(path, run->dir.path, sizeof path);
     MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path, 1));
     memcpy(run->dir.path, path, sizeof path);

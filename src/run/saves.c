@@ -4,7 +4,7 @@
 #include "base/isa.h"
 #include "base/threads.h"
 #include "data/data.h"
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 #include "run/order.h"
 #include "run/open/phases.h"
 #include "run/ranks.h"
@@ -174,9 +174,9 @@ static void hear(mixt__saves *c)
 }
 
 /** The end of what one rank may have done while the others waited: fails on all alike, and the run goes on. */
-static mixt_status end_meanwhile(mixt__saves *c, mixt__meanwhile *meanwhile, mixt_status mine)
+static mixt_status end_keepalive(mixt__saves *c, mixt__keepalive *meanwhile, mixt_status mine)
 {
-    mixt_status status = mixt__meanwhile_end(meanwhile, mine);
+    mixt_status status = mixt__keepalive_end(meanwhile, mine);
     if (c->run->group)
         c->run->group->settled = false; // what fails next is something else
     return status;
@@ -186,14 +186,14 @@ static mixt_status end_meanwhile(mixt__saves *c, mixt__meanwhile *meanwhile, mix
  *  is */
 static mixt_status wait_together(mixt__saves *c, mixt_status mine)
 {
-    mixt__meanwhile meanwhile;
+    mixt__keepalive meanwhile;
     if (by_parts(c)) {
         if (c->saver)
             mixt__saver_settle(c->saver, true);
     } else {
-        mixt__meanwhile_begin(&meanwhile, c->run->group);
+        mixt__keepalive_begin(&meanwhile, c->run->group);
         mixt__saves_wait(c);
-        mine = end_meanwhile(c, &meanwhile, mine);
+        mine = end_keepalive(c, &meanwhile, mine);
     }
     hear(c);
     return mine;
@@ -251,16 +251,16 @@ static mixt__save_request good_request(mixt__saves *c, const good_state *g)
 static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
 {
     mixt__trainer *t = c->run->experiment.trainer->inner;
-    mixt__meanwhile meanwhile;
+    mixt__keepalive meanwhile;
     mixt_status status = MIXT_OK;
     if (mixt__ranks_apart(t))
         MIXT_TRY(mixt__saver_collect(c->saver, t, g->snapshot));
-    mixt__meanwhile_begin(&meanwhile, c->run->group);
+    mixt__keepalive_begin(&meanwhile, c->run->group);
     if (!c->run->dir.silent) {
         mixt__save_request r = good_request(c, g);
         status = mixt__saver_write(c->saver, g->snapshot, &r);
     }
-    return end_meanwhile(c, &meanwhile, status);
+    return end_keepalive(c, &meanwhile, status);
 }
 
 /** Those of both that are not there yet, by all ranks in the same order. No other save is under way. */

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "dist/compress.h"
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 #include "dist/overlap.h"
 
 #include <math.h>
@@ -265,41 +265,41 @@ enum { PAUSE = 2200000 }; // microseconds: more than twice the timeout
 /** One works for longer than the others wait for a word; then it fails, and all know why. */
 static void work_long(rank *r)
 {
-    mixt__meanwhile m;
+    mixt__keepalive m;
     r->group->timeout = 1;
-    mixt__meanwhile_begin(&m, r->group);
+    mixt__keepalive_begin(&m, r->group);
     if (r->index == 0)
         usleep(PAUSE);
-    CHECK(r, mixt__meanwhile_end(&m, MIXT_OK) == MIXT_OK);
-    mixt__meanwhile_begin(&m, r->group);
+    CHECK(r, mixt__keepalive_end(&m, MIXT_OK) == MIXT_OK);
+    mixt__keepalive_begin(&m, r->group);
     mixt_status mine = r->index == 1 ? mixt__fail(MIXT_ERROR_FILE, "a full disk") : MIXT_OK;
-    CHECK(r, mixt__meanwhile_end(&m, mine) == MIXT_ERROR_FILE && !strcmp(mixt_error_text(), "rank 1: a full disk"));
+    CHECK(r, mixt__keepalive_end(&m, mine) == MIXT_ERROR_FILE && !strcmp(mixt_error_text(), "rank 1: a full disk"));
     CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_OK); // what all know of breaks nothing
 }
 
 /** One says nothing while it works: it is lost after the timeout. */
 static void work_silently(rank *r)
 {
-    mixt__meanwhile m;
+    mixt__keepalive m;
     r->group->timeout = 1;
     double start = mixt__time_now();
     if (r->index == 0) {
         usleep(PAUSE);
         return;
     }
-    mixt__meanwhile_begin(&m, r->group);
-    CHECK(r, mixt__meanwhile_end(&m, MIXT_OK) == MIXT_ERROR_STATE && r->group->broken);
+    mixt__keepalive_begin(&m, r->group);
+    CHECK(r, mixt__keepalive_end(&m, MIXT_OK) == MIXT_ERROR_STATE && r->group->broken);
     CHECK(r, mixt__time_now() - start < 1.9);
 }
 
-static void test_meanwhile(void **state)
+static void test_keepalive(void **state)
 {
     (void)state;
-    mixt__meanwhile m;
+    mixt__keepalive m;
     run(3, work_long, NULL);
     run(2, work_silently, NULL);
-    mixt__meanwhile_begin(&m, NULL);
-    assert_int_equal(mixt__meanwhile_end(&m, MIXT_ERROR_DATA), MIXT_ERROR_DATA);
+    mixt__keepalive_begin(&m, NULL);
+    assert_int_equal(mixt__keepalive_end(&m, MIXT_ERROR_DATA), MIXT_ERROR_DATA);
 }
 
 /* ---- ranks that fail ---- */
@@ -329,7 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_telling),   cmocka_unit_test(test_sums),       cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_overlap),   cmocka_unit_test(test_compressed), cmocka_unit_test(test_failing),
-        cmocka_unit_test(test_meanwhile),
+        cmocka_unit_test(test_keepalive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  */
 #include "train/saver_inside.h"
 
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 #include "train/trainer_inside.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Work that takes one rank much longer than others, who knows how long: meanwhile ranks tell each other that they are
  * alive, so that one that is not is noticed in the usual time.
  */
-#ifndef MIXT_DIST_MEANWHILE_H
-#define MIXT_DIST_MEANWHILE_H
+#ifndef MIXT_DIST_KEEPALIVE_H
+#define MIXT_DIST_KEEPALIVE_H
 
 #include "dist/group.h"
 
@@ -14,7 +14,7 @@ enum { MIXT_BEATS = 4 }; // so many times in the timeout, at least
  *  work */
 mixt_status mixt__group_beat(mixt__group *group, const mixt__word *mine, bool *busy);
 
-typedef struct mixt__meanwhile {
+typedef struct mixt__keepalive {
     mixt__group *group; // NULL: there is none
     pthread_t thread;
     bool threaded, done;
@@ -22,14 +22,14 @@ typedef struct mixt__meanwhile {
     pthread_cond_t changed;
     mixt__word mine;
     mixt_status status; // of the beats
-} mixt__meanwhile;
+} mixt__keepalive;
 
 /** Around work of any length that all ranks do, or some while the others wait at the end: a thread of its own tells
  *  that this one is alive. The work itself uses nothing of the group.
  *  @param group NULL: nothing happens */
-void mixt__meanwhile_begin(mixt__meanwhile *meanwhile, mixt__group *group);
+void mixt__keepalive_begin(mixt__keepalive *meanwhile, mixt__group *group);
 /** Until all are here: as mixt__group_agree. @param mine how the work went; where it failed, with its error text */
-mixt_status mixt__meanwhile_end(mixt__meanwhile *meanwhile, mixt_status mine);
+mixt_status mixt__keepalive_end(mixt__keepalive *meanwhile, mixt_status mine);
 /** Until *done or so many seconds have passed. The lock is held. */
 void mixt__wait_some(pthread_cond_t *changed, pthread_mutex_t *lock, const bool *done, bool value, double seconds);
 

@@ -1,5 +1,5 @@
 /* Beats, by who waits or by a thread beside who works. */
-#include "dist/meanwhile.h"
+#include "dist/keepalive.h"
 
 #include "base/status.h"
 
@@ -32,7 +32,7 @@ void mixt__wait_some(pthread_cond_t *changed, pthread_mutex_t *lock, const bool 
 /** Until no rank is busy, or one is lost. */
 static void *beat(void *argument)
 {
-    mixt__meanwhile *m = argument;
+    mixt__keepalive *m = argument;
     bool busy = true;
     while (busy && m->status == MIXT_OK) {
         pthread_mutex_lock(&m->lock);
@@ -45,10 +45,10 @@ static void *beat(void *argument)
     return NULL;
 }
 
-void mixt__meanwhile_begin(mixt__meanwhile *m, mixt__group *group)
+void mixt__keepalive_begin(mixt__keepalive *m, mixt__group *group)
 {
     sigset_t all, before;
-    *m = (mixt__meanwhile){.group = group};
+    *m = (mixt__keepalive){.group = group};
     if (!group)
         return;
     pthread_mutex_init(&m->lock, NULL);
@@ -59,7 +59,7 @@ void mixt__meanwhile_begin(mixt__meanwhile *m, mixt__group *group)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-mixt_status mixt__meanwhile_end(mixt__meanwhile *m, mixt_status mine)
+mixt_status mixt__keepalive_end(mixt__keepalive *m, mixt_status mine)
 {
     mixt__group *g = m->group;
     if (!g)
