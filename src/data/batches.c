@@ -49,12 +49,12 @@ int64_t mixt__data_sample_at(const mixt_data *data, const mixt__data_which *w, i
     return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
 }
 
-void mixt__data_plant(const mixt_data *planted, const mixt__data_fault *faults, int count)
+void mixt__data_inject(const mixt_data *injected, const mixt__data_fault *faults, int count)
 {
-    mixt_data *data = (mixt_data *)planted;
+    mixt_data *data = (mixt_data *)injected;
     if (count)
-        memcpy(data->planted, faults, (size_t)count * sizeof *faults);
-    data->planted_count = count;
+        memcpy(data->injected, faults, (size_t)count * sizeof *faults);
+    data->injected_count = count;
 }
 
 /** Spoils sample `place` of a batch where that has a fault: its first input, or its first target. */
@@ -79,10 +79,10 @@ static void spoil_piece(const mixt_data *data, const mixt__data_which *w, const 
     while (!info->arrays[target].target)
         target++;
     int64_t inputs = info->arrays[0].elements, targets = info->arrays[target].elements;
-    for (int i = 0; i < data->planted_count; i++)
-        for (int64_t k = 0; k < count && data->planted[i].batch == w->batch && data->planted[i].number == w->number;
+    for (int i = 0; i < data->injected_count; i++)
+        for (int64_t k = 0; k < count && data->injected[i].batch == w->batch && data->injected[i].number == w->number;
              k++)
-            spoil(info, &data->planted[i], first + k, (float *)(void *)places->at[0] + k * inputs,
+            spoil(info, &data->injected[i], first + k, (float *)(void *)places->at[0] + k * inputs,
                   (float *)(void *)places->at[target] + k * targets, targets);
 }
 
@@ -92,7 +92,7 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, const mixt__data_which
     int64_t epoch = which->number / mixt__data_epoch_batches(data, which->batch, which->group);
     for (int64_t k = 0; k < count; k++)
         MIXT_TRY(write_sample(data, as, mixt__data_sample_at(data, which, first + k), epoch, k, places));
-    if (data->planted_count)
+    if (data->injected_count)
         spoil_piece(data, which, as, first, count, places);
     return MIXT_OK;
 }

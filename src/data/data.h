@@ -101,8 +101,8 @@ struct mixt_data {
     int64_t fill_count;
     uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
     int64_t order_from;
-    mixt__data_fault planted[MIXT_DATA_FAULTS_MAX]; // in tests
-    int planted_count;
+    mixt__data_fault injected[MIXT_DATA_FAULTS_MAX]; // in tests
+    int injected_count;
     int holders;                      // beside the owner: mixt_data_close leaves the set to the last of them
     struct mixt_tokenizer *tokenizer; // of kinds that keep it, held; NULL: none
     bool learned;                     // from the training part: nobody else has it
@@ -183,7 +183,7 @@ size_t mixt__data_bytes(const mixt_data *data);
 size_t mixt__data_mapped(const mixt_data *data);
 
 /** Gives the set these faults in place of those that it had: nobody must read it meanwhile. */
-void mixt__data_plant(const mixt_data *data, const mixt__data_fault *faults, int count);
+void mixt__data_inject(const mixt_data *data, const mixt__data_fault *faults, int count);
 
 // blocks.c
 

@@ -4,7 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "ops/attrs.h"
-#include "passes/plant.h"
+#include "passes/inject.h"
 
 typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
 
@@ -19,14 +19,14 @@ static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *opt
     return status;
 }
 
-static mixt_status plant_dead(mixt__graph *graph, const mixt__compile_options *options)
+static mixt_status inject_dead(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return mixt__pass_plant(graph, options->plants, false);
+    return mixt__pass_inject(graph, options->injections, false);
 }
 
-static mixt_status plant(mixt__graph *graph, const mixt__compile_options *options)
+static mixt_status inject(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return mixt__pass_plant(graph, options->plants, true);
+    return mixt__pass_inject(graph, options->injections, true);
 }
 
 static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *options)
@@ -94,9 +94,9 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         const char *name;
         pass_fn *run;
     } passes[] = {
-        {"plant_dead", plant_dead},
+        {"inject_dead", inject_dead},
         {"autodiff", autodiff},
-        {"plant", plant},
+        {"inject", inject},
         {"simplify", simplify},
         {"losses", losses},
         {"epilogues", epilogues},

@@ -3,7 +3,7 @@
  *   precision:    a new graph in which every value has the format that the policy gives it
  *   autodiff:     appends the backward nodes, in the formats that the policy gives to them
  *   twins:        puts beside nodes what they would give in lower formats, and how that differs; only where asked for
- *   plant:        lets a layer overflow, underflow or die; only in tests of what happens then
+ *   inject:        lets a layer overflow, underflow or die; only in tests of what happens then
  *   simplify:     drops copies that change nothing, shares equal casts, removes what nobody uses
  *   losses:       joins losses with their gradients, where the backend can
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
@@ -32,8 +32,8 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
 typedef struct mixt__twins mixt__twins; // passes/twins.h
 mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins);
-typedef struct mixt__watch mixt__watch;   // passes/watch.h
-typedef struct mixt__plants mixt__plants; // passes/plant.h
+typedef struct mixt__watch mixt__watch;           // passes/watch.h
+typedef struct mixt__injections mixt__injections; // passes/inject.h
 mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_losses(mixt__graph *graph);
@@ -56,20 +56,20 @@ mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, mixt__node_s
 
 typedef struct mixt__compile_options {
     mixt__policy policy;
-    const mixt__policy *teacher;       // of a teacher's nodes; NULL: as the others
-    bool typed_input;                  // see mixt__pass_precision
-    bool backward;                     // differentiate
-    bool no_fusion;                    // for tests: fusion on equals fusion off within the bound
-    bool keep_all;                     // for tests: see mixt__pass_keep
-    size_t logits_limit;               // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
-    unsigned fused;                    // mixt__fused: forms that the backend has kernels for
-    size_t activation_budget;          // bytes of activations: what does not fit is computed again; 0: no limit
-    mixt__node_seconds *seconds;       // with a budget: what computing a node again costs
-    const void *device;                // for `seconds`
-    mixt__recompute_choice *recompute; // filled in, also where nothing fits; NULL: nobody asks
-    mixt__twins *twins;                // of an FP32 graph; NULL: none
-    const mixt__watch *watch;          // values to look at; NULL: none
-    const mixt__plants *plants;        // faults to plant; NULL: none
+    const mixt__policy *teacher;        // of a teacher's nodes; NULL: as the others
+    bool typed_input;                   // see mixt__pass_precision
+    bool backward;                      // differentiate
+    bool no_fusion;                     // for tests: fusion on equals fusion off within the bound
+    bool keep_all;                      // for tests: see mixt__pass_keep
+    size_t logits_limit;                // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
+    unsigned fused;                     // mixt__fused: forms that the backend has kernels for
+    size_t activation_budget;           // bytes of activations: what does not fit is computed again; 0: no limit
+    mixt__node_seconds *seconds;        // with a budget: what computing a node again costs
+    const void *device;                 // for `seconds`
+    mixt__recompute_choice *recompute;  // filled in, also where nothing fits; NULL: nobody asks
+    mixt__twins *twins;                 // of an FP32 graph; NULL: none
+    const mixt__watch *watch;           // values to look at; NULL: none
+    const mixt__injections *injections; // faults to inject; NULL: none
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

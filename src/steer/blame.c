@@ -176,7 +176,7 @@ static mixt_status step(looking *l)
     return status;
 }
 
-/** Faults that tests plant compile the step anew where they begin or end: that is to be over. */
+/** Faults that tests inject compile the step anew where they begin or end: that is to be over. */
 static mixt_status settle(const looking *l)
 {
     return mixt__trainer_faults(l->q->trainer) ? mixt__faults_prepare(l->q->trainer, l->q->replay.data) : MIXT_OK;

@@ -23,7 +23,7 @@ static mixt_status check_layer(const mixt__trainer *t, const mixt__fault *f)
     char name[MIXT_FAULT_LAYER], best[MIXT_FAULT_LAYER], hint[MIXT_FAULT_LAYER + 24] = "";
     mixt__nearest nearest = {.wanted = f->layer};
     for (int64_t i = 0; i < t->params->count; i++) {
-        if (!*f->layer || mixt__plant_covers(f->layer, t->params->table[i].name))
+        if (!*f->layer || mixt__injection_covers(f->layer, t->params->table[i].name))
             return MIXT_OK;
         snprintf(name, sizeof name, "%s", t->params->table[i].name);
         char *dot = strrchr(name, '.'); // the layer is what stands before the parameter's own name
@@ -46,7 +46,7 @@ static int64_t find_activation(const mixt__graph *g, const char *layer)
         const mixt__node *n = &g->nodes[i];
         int32_t out = n->out_count ? n->out[0] : 0;
         const mixt__value *v = &g->values[out];
-        if (!n->backward && !n->alias && mixt__plant_covers(layer, n->layer) && v->role == MIXT_ROLE_ACTIVATION &&
+        if (!n->backward && !n->alias && mixt__injection_covers(layer, n->layer) && v->role == MIXT_ROLE_ACTIVATION &&
             mixt_dtype_is_float(v->dtype) && out != g->loss && out != g->metrics)
             return i;
     }
@@ -67,7 +67,7 @@ static mixt_status check_fits(const mixt__trainer *t, const mixt__fault *f)
     return MIXT_OK;
 }
 
-/* ---- what is planted in the step ---- */
+/* ---- what is injected in the step ---- */
 
 /** The first layer that multiplies matrices. */
 static const char *any_layer(const mixt__graph *g)
@@ -78,35 +78,35 @@ static const char *any_layer(const mixt__graph *g)
     return "";
 }
 
-/** What is planted in update number `step`. */
-static mixt__plants plants_at(const mixt__faults *faults, int64_t step)
+/** What is injected in update number `step`. */
+static mixt__injections injections_at(const mixt__faults *faults, int64_t step)
 {
     static const int kinds[MIXT_FAULT_COUNT] = {
-        [MIXT_FAULT_DEAD_LAYER] = MIXT_PLANT_DEAD + 1,
-        [MIXT_FAULT_OVERFLOW] = MIXT_PLANT_OVERFLOW + 1,
-        [MIXT_FAULT_UNDERFLOW] = MIXT_PLANT_UNDERFLOW + 1,
-        [MIXT_FAULT_SCALE_COLLAPSE] = MIXT_PLANT_GRADIENT + 1,
+        [MIXT_FAULT_DEAD_LAYER] = MIXT_INJECT_DEAD + 1,
+        [MIXT_FAULT_OVERFLOW] = MIXT_INJECT_OVERFLOW + 1,
+        [MIXT_FAULT_UNDERFLOW] = MIXT_INJECT_UNDERFLOW + 1,
+        [MIXT_FAULT_SCALE_COLLAPSE] = MIXT_INJECT_GRADIENT + 1,
     };
-    mixt__plants plants = {.count = 0};
+    mixt__injections injections = {.count = 0};
     for (int i = 0; i < faults->count; i++) {
         const mixt__fault *f = &faults->items[i];
         if (kinds[f->kind] && step >= f->step)
-            plants.items[plants.count++] =
-                (mixt__plant){.kind = (mixt__plant_kind)(kinds[f->kind] - 1), .layer = f->layer};
+            injections.items[injections.count++] =
+                (mixt__injection){.kind = (mixt__injection_kind)(kinds[f->kind] - 1), .layer = f->layer};
     }
-    return plants;
+    return injections;
 }
 
-/** Compiles with everything planted, to be told now what cannot be. */
-static mixt_status try_plants(mixt__trainer *t, mixt__faults *faults)
+/** Compiles with everything injected, to be told now what cannot be. */
+static mixt_status try_injections(mixt__trainer *t, mixt__faults *faults)
 {
     mixt__executable *step = NULL;
-    faults->plants = plants_at(faults, INT64_MAX);
+    faults->injections = injections_at(faults, INT64_MAX);
     t->faults = faults;
-    mixt_status status = faults->plants.count ? mixt__trainer_compile_step(t, NULL, &step) : MIXT_OK;
+    mixt_status status = faults->injections.count ? mixt__trainer_compile_step(t, NULL, &step) : MIXT_OK;
     mixt__executable_free(step);
     t->faults = NULL;
-    faults->plants.count = 0;
+    faults->injections.count = 0;
     return status;
 }
 
@@ -118,7 +118,7 @@ static mixt_status check(mixt__trainer *t, mixt__faults *faults)
             snprintf(f->layer, sizeof f->layer, "%s", any_layer(t->train->graph));
         MIXT_TRY(check_fits(t, f));
     }
-    return try_plants(t, faults);
+    return try_injections(t, faults);
 }
 
 mixt_status mixt__faults_open(mixt__trainer *t)
@@ -150,7 +150,7 @@ void mixt__faults_close(mixt__trainer *t)
 static void spoil(mixt__trainer *t, const mixt_data *data)
 {
     mixt__faults *faults = t->faults;
-    mixt__data_fault planted[MIXT_DATA_FAULTS_MAX];
+    mixt__data_fault injected[MIXT_DATA_FAULTS_MAX];
     int count = 0;
     int64_t parts = t->settings.split * t->settings.ranks; // of a batch of the data
     int64_t batches = t->settings.accumulate / parts, size = t->settings.batch * parts;
@@ -160,24 +160,24 @@ static void spoil(mixt__trainer *t, const mixt_data *data)
             continue;
         mixt__rng rng = mixt__rng_start(mixt__rng_key(t->settings.seed, STREAM_FAULTS, (uint64_t)f->step));
         int64_t place = (int64_t)mixt__rng_below(&rng, (uint64_t)size);
-        planted[count++] = (mixt__data_fault){size, (f->step - 1) * batches, place, f->kind == MIXT_FAULT_LABEL};
+        injected[count++] = (mixt__data_fault){size, (f->step - 1) * batches, place, f->kind == MIXT_FAULT_LABEL};
     }
-    mixt__data_plant(data, planted, count);
+    mixt__data_inject(data, injected, count);
     faults->spoilt = data;
 }
 
 mixt_status mixt__faults_prepare(mixt__trainer *t, const mixt_data *data)
 {
     mixt__faults *faults = t->faults;
-    mixt__plants before = faults->plants;
+    mixt__injections before = faults->injections;
     if (data && faults->spoilt != data)
         spoil(t, data);
-    faults->plants = plants_at(faults, t->attempts + 1);
-    if (faults->plants.count == before.count)
+    faults->injections = injections_at(faults, t->attempts + 1);
+    if (faults->injections.count == before.count)
         return MIXT_OK; // they only ever come with the number of the update: as many are the same
     mixt_status status = mixt__trainer_recompile(t);
     if (status != MIXT_OK)
-        faults->plants = before;
+        faults->injections = before;
     return status;
 }
 
@@ -243,7 +243,7 @@ static const mixt__segment *find_weight(const mixt__params *p, const char *layer
 {
     const mixt__segment *found = NULL;
     for (int64_t s = 0; s < p->segment_count; s++)
-        if (mixt__plant_covers(layer, p->table[p->segments[s].param].name) &&
+        if (mixt__injection_covers(layer, p->table[p->segments[s].param].name) &&
             (!found || p->segments[s].count > found->count))
             found = &p->segments[s];
     return found;

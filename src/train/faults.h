@@ -11,7 +11,7 @@
 #ifndef MIXT_TRAIN_FAULTS_H
 #define MIXT_TRAIN_FAULTS_H
 
-#include "passes/plant.h"
+#include "passes/inject.h"
 #include "train/trainer.h"
 
 #include <jansson.h>
@@ -48,8 +48,8 @@ typedef struct mixt__fault {
 typedef struct mixt__faults {
     mixt__fault items[MIXT_FAULTS_MAX];
     int count;
-    mixt__plants plants;     // that the step is compiled with
-    const mixt_data *spoilt; // the set that has the data's faults
+    mixt__injections injections; // that the step is compiled with
+    const mixt_data *spoilt;     // the set that has the data's faults
 } mixt__faults;
 
 /** "nan_data", …; NULL past the last one. */
@@ -65,7 +65,8 @@ void mixt__faults_close(mixt__trainer *trainer);
 
 /* For the trainer, where it has faults. */
 
-/** Before update attempts + 1: recompiles where what is planted changes. @param data NULL: the caller brings batches */
+/** Before update attempts + 1: recompiles where what is injected changes. @param data NULL: the caller brings batches
+ */
 mixt_status mixt__faults_prepare(mixt__trainer *trainer, const mixt_data *data);
 /** When update `attempts` begins: flips bits of weights, takes memory away. */
 mixt_status mixt__faults_begin(mixt__trainer *trainer);

@@ -16,8 +16,8 @@ static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shad
     options.teacher = t->teacher.policy;
     options.twins = o->twins;
     options.watch = o->watch;
-    options.plants = t->faults ? &t->faults->plants : NULL;
-    options.plants = t->faults ? &t->faults->plants : NULL;
+    options.injections = t->faults ? &t->faults->injections : NULL;
+    options.injections = t->faults ? &t->faults->injections : NULL;
     options.typed_input = o->like_step;
     options.activation_budget = o->like_step ? t->settings.recompute_budget : 0;
     return options;

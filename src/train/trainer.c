@@ -45,7 +45,7 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
     options.watch = watch;
-    options.plants = t->faults ? &t->faults->plants : NULL;
+    options.injections = t->faults ? &t->faults->injections : NULL;
     options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)

@@ -203,7 +203,7 @@ static inline bool trial_right_step(const trial *t)
 
 static inline bool trial_right_layer(const trial *t)
 {
-    return t->layer && mixt__plant_covers(t->layer, t->d.layers[0]);
+    return t->layer && mixt__injection_covers(t->layer, t->d.layers[0]);
 }
 
 /** Whether the diagnosis is the right one, with what it must name. */

@@ -1,4 +1,4 @@
-/* A step looked into: the op that made the first bad number is found wherever it was planted, and looking changes no
+/* A step looked into: the op that made the first bad number is found wherever it was injected, and looking changes no
  * bit. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +116,7 @@ static void test_overflow(void **state)
         mixt_debug_info info = mixt_debug_describe(d);
         const mixt_debug_value *v = mixt_debug_value_at(d, info.first_nonfinite);
         if (!v || strcmp(v->layer, layers[i]) || v->backward != (i == 3))
-            fail_msg("planted in %s: found %s", layers[i], v ? v->layer : "nothing");
+            fail_msg("injected in %s: found %s", layers[i], v ? v->layer : "nothing");
         assert_string_equal(info.source, "");
         assert_int_equal(mixt_debug_issue_at(d, 0)->kind, MIXT_DEBUG_NONFINITE);
         assert_non_null(strstr(mixt_debug_issue_at(d, 0)->text, layers[i]));

@@ -1,4 +1,4 @@
-/* Faults planted in nets of many kinds: the debugger names the op that made the first number that is not finite, its
+/* Faults injected in nets of many kinds: the debugger names the op that made the first number that is not finite, its
  * layer and its pass, for every one of them.
  *
  * Nothing here tells the debugger where to look: weights, inputs, formats and loss scales are chosen so that exactly
@@ -356,7 +356,7 @@ static bool finds(const fault *f, const mixt_debug_options *options, int *fused)
     for (int i = 0; right && i < o->input_count; i++)
         right = o->inputs[i].nan + o->inputs[i].inf == 0;
     if (!right)
-        print_message("planted in %s of %s, %s: found %s of %s, %s (%s)\n", f->op, f->layer,
+        print_message("injected in %s of %s, %s: found %s of %s, %s (%s)\n", f->op, f->layer,
                       f->backward ? "backward" : "forward", o ? o->op : "nothing", o ? o->layer : "",
                       o && o->backward ? "backward" : "forward", o ? mixt_debug_cause_name(o->cause) : "");
     *fused += o && o->fused;

@@ -1,5 +1,5 @@
-/* The monitor: what is planted is found where it was planted, what is healthy is left alone, and a stop between changes
- * nothing. */
+/* The monitor: what is injected is found where it was injected, what is healthy is left alone, and a stop between
+ * changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void test_usual(void **state)
     }
 }
 
-/* ---- planted ---- */
+/* ---- injected ---- */
 
 typedef struct heard {
     mixt_alert last;
@@ -128,7 +128,7 @@ static void test_calm(void **state)
 }
 
 /** One update of a healthy run is changed. Returns what was heard about it. */
-static heard planted(int64_t at, int64_t until, void (*change)(mixt_signals *s, int64_t since))
+static heard injected(int64_t at, int64_t until, void (*change)(mixt_signals *s, int64_t since))
 {
     mixt_monitor *m = make();
     heard h = {0};
@@ -203,7 +203,7 @@ static void much_memory(mixt_signals *s, int64_t since)
     s->memory_total = 100e9;
 }
 
-static void test_planted(void **state)
+static void test_injected(void **state)
 {
     (void)state;
     const struct {
@@ -226,7 +226,7 @@ static void test_planted(void **state)
         {much_memory, 1, 0, 0, MIXT_CAUSE_MEMORY_WARNING, MIXT_SEVERITY_WARNING, "", "95.0%"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        heard h = planted(1000, 1000 + cases[i].length, cases[i].change);
+        heard h = injected(1000, 1000 + cases[i].length, cases[i].change);
         if (!h.count || h.steps[0] < 1000 + cases[i].first || h.steps[0] > 1000 + cases[i].last)
             fail_msg("case %zu: %lld alerts, the first at %lld", i, (long long)h.count, (long long)h.steps[0]);
         assert_int_equal(h.last.cause, cases[i].cause);
@@ -240,7 +240,7 @@ static void test_planted(void **state)
 static void test_cooldown(void **state)
 {
     (void)state;
-    heard h = planted(1000, 2001, no_norm);
+    heard h = injected(1000, 2001, no_norm);
     const int64_t steps[] = {1024, 1124, 1324, 1724};
     assert_int_equal(h.count, 4);
     for (int i = 0; i < 4; i++)
@@ -408,9 +408,9 @@ static void test_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),  cmocka_unit_test(test_usual),    cmocka_unit_test(test_calm),
-        cmocka_unit_test(test_planted), cmocka_unit_test(test_cooldown), cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_limit),   cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_layers),   cmocka_unit_test(test_usual),    cmocka_unit_test(test_calm),
+        cmocka_unit_test(test_injected), cmocka_unit_test(test_cooldown), cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_limit),    cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

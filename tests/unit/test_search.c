@@ -1,7 +1,7 @@
 /* The search for a policy: layers that are fragile by construction are found and kept in FP32, nothing is lost when it
  * stops, what does not fit is refused. Costs are bytes: nothing here depends on time.
  *
- * The planted model is a convolutional net with batch norms. Scaling the weights of a convolution changes nothing in
+ * The injected model is a convolutional net with batch norms. Scaling the weights of a convolution changes nothing in
  * FP32: the norm behind it divides by the scale again. In FP16 the output of one convolution overflows, and with the
  * fixed loss scale the gradient of another's output becomes 0, so that nothing below it learns.
  */
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char planted_yaml[] =
+static const char injected_yaml[] =
     "model: convnet\nthreads: 1\ndevice: cpu\nseed: 3\n"
     "net: {channels: [8, 8, 8, 6], norm: batch}\n"
     "data: {kind: digits, limit: 1024, val_fraction: 0.25}\n"
@@ -48,7 +48,7 @@ static void must(mixt_status status)
         fail_msg("%s", mixt_error_text());
 }
 
-/* ---- the planted model ---- */
+/* ---- the injected model ---- */
 
 /** Multiplies a parameter by a power of two: exact in FP32. */
 static void scale(mixt_trainer *trainer, const char *name, float factor)
@@ -71,9 +71,9 @@ static void scale(mixt_trainer *trainer, const char *name, float factor)
 
 /** conv2 overflows, the gradient of conv4's output vanishes. What is above conv4 stays as it is, so that nothing else
  *  can make up for layers that do not learn. */
-static mixt_config *planted(void)
+static mixt_config *injected(void)
 {
-    mixt_config *config = config_of(planted_yaml);
+    mixt_config *config = config_of(injected_yaml);
     mixt_run *run;
     set(config, "precision=%s", "fp32");
     must(mixt_run_open_config(config, NULL, &run));
@@ -81,9 +81,9 @@ static mixt_config *planted(void)
     must(mixt_trainer_save(trainer, temp_path("drawn.safetensors"))); // draws them
     scale(trainer, "conv2.weight", 0x1p20f);
     scale(trainer, "conv4.weight", 0x1p13f);
-    must(mixt_trainer_save(trainer, temp_path("planted.safetensors")));
+    must(mixt_trainer_save(trainer, temp_path("injected.safetensors")));
     mixt_run_close(run);
-    set(config, "init=%s", temp_path("planted.safetensors"));
+    set(config, "init=%s", temp_path("injected.safetensors"));
     return config;
 }
 
@@ -113,7 +113,7 @@ static int64_t rules_of(const char *path)
     return count;
 }
 
-static mixt_search_options planted_options(const char *file)
+static mixt_search_options injected_options(const char *file)
 {
     mixt_search_options o =
         MIXT_OPTIONS(mixt_search_options, .lose = 0.02, .goal = MIXT_SEARCH_MEMORY, .formats = "fp16");
@@ -144,7 +144,7 @@ static json_t *row_of(const char *folder, const char *policy)
     return found;
 }
 
-static void check_planted(const mixt_search_options *o, const mixt_search_info *i)
+static void check_injected(const mixt_search_options *o, const mixt_search_info *i)
 {
     assert_string_equal(rule_of(o->write, "conv2"), "fp32");
     assert_string_equal(rule_of(o->write, "conv4"), "fp32");
@@ -154,15 +154,15 @@ static void check_planted(const mixt_search_options *o, const mixt_search_info *
     assert_true(i->memory < i->fp32_memory);
 }
 
-static void test_planted(void **state)
+static void test_injected(void **state)
 {
     (void)state;
-    mixt_config *config = planted();
+    mixt_config *config = injected();
     mixt_search_result *found;
-    mixt_search_options o = planted_options("planted.yaml");
+    mixt_search_options o = injected_options("injected.yaml");
     must(mixt_search_with(config, &o, &found));
     mixt_search_info i = mixt_search_describe(found);
-    check_planted(&o, &i);
+    check_injected(&o, &i);
     json_t *low = row_of(i.folder, "fp16"), *half = row_of(i.folder, "fp16; conv2: fp32");
     assert_true(json_is_null(json_object_get(low, "loss_change"))); // diverged
     assert_true(json_number_value(json_object_get(half, "loss_change")) > 2 * o.lose);
@@ -197,10 +197,10 @@ static bool stop_later(void *user, const mixt_search_event *event)
 static void test_going_on(void **state)
 {
     (void)state;
-    mixt_config *config = planted();
+    mixt_config *config = injected();
     mixt_search_result *found;
     mixt_search_info i = {0};
-    mixt_search_options o = planted_options("again.yaml");
+    mixt_search_options o = injected_options("again.yaml");
     stopper s = {0};
     int64_t calls = 0, updates = 0;
     o.watch = stop_later;
@@ -216,7 +216,7 @@ static void test_going_on(void **state)
         assert_true(calls < 40);
     }
     assert_true(calls > 3 && updates > 3 * 90);
-    check_planted(&o, &i);
+    check_injected(&o, &i);
     s = (stopper){.stop_at = 1}; // nothing is left to do
     must(mixt_search_with(config, &o, &found));
     assert_int_equal(s.updates, 0);
@@ -225,7 +225,7 @@ static void test_going_on(void **state)
     mixt_search_free(found);
 
     json_t *here = row_of(temp_path("again.yaml.search"), "fp16; conv2, conv4: fp32");
-    json_t *there = row_of(temp_path("planted.yaml.search"), "fp16; conv2, conv4: fp32"); // of one that never stopped
+    json_t *there = row_of(temp_path("injected.yaml.search"), "fp16; conv2, conv4: fp32"); // of one that never stopped
     assert_true(json_equal(json_object_get(here, "losses"), json_object_get(there, "losses")));
     assert_true(json_equal(json_object_get(here, "held_out"), json_object_get(there, "held_out")));
     json_decref(here);
@@ -567,7 +567,7 @@ static void test_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search),
+        cmocka_unit_test(test_injected),     cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search),
         cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows), cmocka_unit_test(test_files),
         cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),      cmocka_unit_test(test_levels),
         cmocka_unit_test(test_held_out),     cmocka_unit_test(test_change),

@@ -1,4 +1,4 @@
-/* The sensitivity analysis: planted weaknesses are found, ranks hold, nothing of the trainer changes. */
+/* The sensitivity analysis: injected weaknesses are found, ranks hold, nothing of the trainer changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

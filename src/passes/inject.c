@@ -1,5 +1,5 @@
 /* Finding the value that is meant, and putting two nodes behind the one that makes it. */
-#include "passes/plant.h"
+#include "passes/inject.h"
 
 #include "graph/op.h"
 #include "ops/attrs.h"
@@ -11,7 +11,7 @@
 // Far enough that no weight of a working net is on the other side, near enough that FP32 does not notice.
 static const float too_large = 0x1p24f, too_small = 0x1p-36f, too_large_at_any_scale = 0x1p40f;
 
-bool mixt__plant_covers(const char *layer, const char *path)
+bool mixt__injection_covers(const char *layer, const char *path)
 {
     size_t length = strlen(layer);
     return !strncmp(layer, path, length) && (!path[length] || path[length] == '.');
@@ -29,7 +29,7 @@ static int64_t find_product(const mixt__graph *g, const char *layer)
     int64_t product = -1, other = -1;
     for (int64_t i = 0; i < g->node_count; i++) {
         const mixt__node *n = &g->nodes[i];
-        if (n->backward || !mixt__plant_covers(layer, n->layer) || !is_plain(g, n->out[0]))
+        if (n->backward || !mixt__injection_covers(layer, n->layer) || !is_plain(g, n->out[0]))
             continue;
         if (n->op->matrix_work)
             product = i;
@@ -44,7 +44,7 @@ static int32_t find_gradient(const mixt__graph *g, const char *layer, int64_t *r
 {
     for (int64_t i = 0; i < g->node_count; i++) {
         const mixt__node *n = &g->nodes[i];
-        for (int k = 0; n->backward && n->op->matrix_work && mixt__plant_covers(layer, n->layer) && k < n->in_count;
+        for (int k = 0; n->backward && n->op->matrix_work && mixt__injection_covers(layer, n->layer) && k < n->in_count;
              k++) {
             int32_t value = n->in[k];
             if (is_plain(g, value) && g->nodes[g->values[value].producer].backward) {
@@ -65,7 +65,7 @@ static mixt_status multiply(mixt__graph *g, const char *layer, int32_t value, fl
     at.cast_by_hand = true; // so that it is rounded here and not merged with its neighbours
     MIXT_TRY(mixt__graph_node(g, &mixt__op_pointwise, layer, &at, &value, 1, made));
     g->nodes[*made].backward = backward;
-    g->nodes[*made].why = "planted by faults";
+    g->nodes[*made].why = "injected by faults";
     return MIXT_OK;
 }
 
@@ -93,7 +93,7 @@ static mixt_status insert(mixt__graph *g, const char *layer, int32_t value, cons
 
 static mixt_status no_value(const char *layer)
 {
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "faults: layer '%s' has no product to plant a fault in", layer);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "faults: layer '%s' has no product to inject a fault in", layer);
 }
 
 /** To the format that the layer multiplies in and back. */
@@ -104,20 +104,20 @@ static mixt_status insert_pair(mixt__graph *g, const char *layer, int32_t value,
     return insert(g, layer, value, factors, formats, 2);
 }
 
-static mixt_status plant_forward(mixt__graph *g, const mixt__plant *p)
+static mixt_status inject_forward(mixt__graph *g, const mixt__injection *p)
 {
     int64_t node = find_product(g, p->layer);
     if (node < 0)
         return no_value(p->layer);
     const mixt__node *n = &g->nodes[node];
     int32_t value = n->out[0];
-    if (p->kind == MIXT_PLANT_DEAD)
+    if (p->kind == MIXT_INJECT_DEAD)
         return insert(g, n->layer, value, &(float){0}, &g->values[value].dtype, 1);
     mixt_dtype low = n->op->matrix_work ? n->arithmetic : g->values[value].dtype;
-    return insert_pair(g, n->layer, value, low, p->kind == MIXT_PLANT_OVERFLOW ? too_large : too_small);
+    return insert_pair(g, n->layer, value, low, p->kind == MIXT_INJECT_OVERFLOW ? too_large : too_small);
 }
 
-static mixt_status plant_backward(mixt__graph *g, const mixt__plant *p)
+static mixt_status inject_backward(mixt__graph *g, const mixt__injection *p)
 {
     int64_t reader;
     int32_t value = find_gradient(g, p->layer, &reader);
@@ -127,13 +127,13 @@ static mixt_status plant_backward(mixt__graph *g, const mixt__plant *p)
     return insert_pair(g, n->layer, value, n->arithmetic, too_large_at_any_scale);
 }
 
-mixt_status mixt__pass_plant(mixt__graph *graph, const mixt__plants *plants, bool differentiated)
+mixt_status mixt__pass_inject(mixt__graph *graph, const mixt__injections *injections, bool differentiated)
 {
-    for (int i = 0; plants && i < plants->count; i++) {
-        const mixt__plant *p = &plants->items[i];
-        if ((p->kind == MIXT_PLANT_DEAD) == differentiated)
+    for (int i = 0; injections && i < injections->count; i++) {
+        const mixt__injection *p = &injections->items[i];
+        if ((p->kind == MIXT_INJECT_DEAD) == differentiated)
             continue;
-        MIXT_TRY(p->kind == MIXT_PLANT_GRADIENT ? plant_backward(graph, p) : plant_forward(graph, p));
+        MIXT_TRY(p->kind == MIXT_INJECT_GRADIENT ? inject_backward(graph, p) : inject_forward(graph, p));
     }
     return MIXT_OK;
 }
