@@ -24,11 +24,11 @@ MIXT_API double mixt_stats_normal_below(double x);
 /** The number that a standard normal one is below with this probability, 0 < p < 1. */
 MIXT_API double mixt_stats_normal_at(double probability);
 /** Probability that Student's t is at most t. @param freedom degrees of freedom, above 0. */
-MIXT_API double mixt_stats_t_below(double t, double freedom);
+MIXT_API double mixt_stats_t_cdf(double t, double freedom);
 /** The number that Student's t is below with this probability, 0 < p < 1. */
-MIXT_API double mixt_stats_t_at(double probability, double freedom);
+MIXT_API double mixt_stats_t_quantile(double probability, double freedom);
 /** Probability that the noncentral t is at most t: (Z + shift) / sqrt(chi² / freedom). */
-MIXT_API double mixt_stats_noncentral_t_below(double t, double freedom, double shift);
+MIXT_API double mixt_stats_noncentral_t_cdf(double t, double freedom, double shift);
 
 /* ---- what some numbers say ---- */
 

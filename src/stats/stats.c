@@ -42,7 +42,7 @@ double mixt_stats_normal_at(double p)
     return x - off / (1 + x * off / 2); // one step of Halley
 }
 
-double mixt_stats_t_below(double t, double freedom)
+double mixt_stats_t_cdf(double t, double freedom)
 {
     return freedom > 0 && !isnan(t) ? mixt__student_below(t, freedom) : (double)NAN;
 }
@@ -69,7 +69,7 @@ static double t_limit(double p, double freedom)
     return mixt__student_limit(2 * p - 1, freedom);
 }
 
-double mixt_stats_t_at(double p, double freedom)
+double mixt_stats_t_quantile(double p, double freedom)
 {
     if (!(p > 0 && p < 1) || !(freedom > 0))
         return NAN;
@@ -85,7 +85,7 @@ static double log_spread(double s, double freedom)
 }
 
 /** The mean of P(Z <= t s - shift) over s, by Gauss-Legendre on panels over all of s that matters. */
-double mixt_stats_noncentral_t_below(double t, double freedom, double shift)
+double mixt_stats_noncentral_t_cdf(double t, double freedom, double shift)
 {
     static const double node[] = {0.0950125098376374, 0.2816035507792589, 0.4580167776572274, 0.6178762444026438,
                                   0.7554044083550030, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499};
@@ -136,7 +136,7 @@ mixt_stats_interval mixt_stats_t_interval(const mixt_stats_summary *s, double co
 {
     if (!s || s->count < 2 || !(confidence > 0 && confidence < 1))
         return (mixt_stats_interval){NAN, NAN};
-    double half = mixt_stats_t_at(0.5 + confidence / 2, (double)(s->count - 1)) * s->error;
+    double half = mixt_stats_t_quantile(0.5 + confidence / 2, (double)(s->count - 1)) * s->error;
     return (mixt_stats_interval){s->mean - half, s->mean + half};
 }
 
@@ -181,8 +181,8 @@ double mixt_stats_power(int64_t pairs, double deviation, double distance, double
         return NAN;
     if (deviation == 0)
         return distance > 0 ? 1 : 0;
-    double freedom = (double)(pairs - 1), limit = mixt_stats_t_at(1 - level, freedom);
-    return mixt_stats_noncentral_t_below(-limit, freedom, -distance / deviation * sqrt((double)pairs));
+    double freedom = (double)(pairs - 1), limit = mixt_stats_t_quantile(1 - level, freedom);
+    return mixt_stats_noncentral_t_cdf(-limit, freedom, -distance / deviation * sqrt((double)pairs));
 }
 
 /** The power of so many pairs, where the deviation itself is an estimate: the mean over what it may truly be. With
@@ -192,8 +192,8 @@ static double power_after_pilot(int64_t pairs, double deviation, double freedom,
 {
     if (isinf(freedom) || deviation == 0)
         return mixt_stats_power(pairs, deviation, distance, level);
-    double limit = mixt_stats_t_at(1 - level, (double)(pairs - 1));
-    return mixt_stats_noncentral_t_below(sqrt((double)pairs) * distance / deviation, freedom, limit);
+    double limit = mixt_stats_t_quantile(1 - level, (double)(pairs - 1));
+    return mixt_stats_noncentral_t_cdf(sqrt((double)pairs) * distance / deviation, freedom, limit);
 }
 
 int64_t mixt_stats_pairs(double deviation, double freedom, double distance, double level, double power)

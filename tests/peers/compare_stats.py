@@ -43,7 +43,7 @@ def expected(confidence, value, level, x):
     e["noncentral"] = stats.nct.cdf(value, n - 0.5, 3 * mean) if abs(3 * mean) < 30 else None
     one, other = n // 2, n // 3
     e["sign"] = stats.binomtest(one, one + other, 0.5, alternative="greater").pvalue if one + other else 1.0
-    e["normal_at"], e["t_at"] = stats.norm.ppf(level), stats.t.ppf(level, n)
+    e["normal_at"], e["t_quantile"] = stats.norm.ppf(level), stats.t.ppf(level, n)
     pairs, distance = 2, abs(value - mean) + 0.1
     while power(pairs, distance) < 0.9 and pairs < 3000:
         pairs += 1

@@ -19,8 +19,7 @@ static void print(const char *name, double value, const char *end)
 
 static void print_p(const double *x, const mixt_stats_summary *s, double value)
 {
-    static const char *const names[2][3] = {{"t_below", "t_above", "t_both"},
-                                            {"flip_below", "flip_above", "flip_both"}};
+    static const char *const names[2][3] = {{"t_cdf", "t_above", "t_both"}, {"flip_below", "flip_above", "flip_both"}};
     for (int side = 0; side < 3; side++) {
         print(names[0][side], mixt_stats_t_p(s, value, (mixt_stats_side)side), ", ");
         print(names[1][side], mixt_stats_flip_p(x, s->count, value, (mixt_stats_side)side, 0), ", ");
@@ -46,10 +45,10 @@ static void print_sample(const double *x, int64_t count, double confidence, doub
     print("bootstrap_high", b.high, ", ");
     print_p(x, &s, value);
     print("power", mixt_stats_power(count, s.deviation, value - s.mean, level), ", ");
-    print("noncentral", mixt_stats_noncentral_t_below(value, (double)count - 0.5, 3 * s.mean), ", ");
+    print("noncentral", mixt_stats_noncentral_t_cdf(value, (double)count - 0.5, 3 * s.mean), ", ");
     print("sign", mixt_stats_sign_p(count / 2, count / 3), ", ");
     print("normal_at", mixt_stats_normal_at(level), ", ");
-    print("t_at", mixt_stats_t_at(level, (double)count), ", ");
+    print("t_quantile", mixt_stats_t_quantile(level, (double)count), ", ");
     print("pairs", (double)pairs, "}\n");
 }
 

@@ -24,16 +24,16 @@ static void test_distributions(void **state)
     assert_close(mixt_stats_normal_at(0.975), 1.959963984540054, 1e-14);
     assert_close(mixt_stats_normal_at(1e-9), -5.997807015007687, 1e-12);
     assert_true(isnan(mixt_stats_normal_at(0)) && isnan(mixt_stats_normal_at(1.5)));
-    assert_close(mixt_stats_t_at(0.975, 4), 2.776445105197793, 1e-12);
-    assert_close(mixt_stats_t_at(0.05, 9), -1.833112932656237, 1e-12);
-    assert_close(mixt_stats_t_at(0.5, 3), 0, 1e-15);
-    assert_true(isnan(mixt_stats_t_at(0.5, 0)) && isnan(mixt_stats_t_below(NAN, 3)));
+    assert_close(mixt_stats_t_quantile(0.975, 4), 2.776445105197793, 1e-12);
+    assert_close(mixt_stats_t_quantile(0.05, 9), -1.833112932656237, 1e-12);
+    assert_close(mixt_stats_t_quantile(0.5, 3), 0, 1e-15);
+    assert_true(isnan(mixt_stats_t_quantile(0.5, 0)) && isnan(mixt_stats_t_cdf(NAN, 3)));
     for (double freedom = 1; freedom < 1000; freedom *= 3) // without a shift it is Student's
         for (double t = -3; t <= 3; t += 0.75)
-            assert_close(mixt_stats_noncentral_t_below(t, freedom, 0), mixt_stats_t_below(t, freedom), 1e-10);
+            assert_close(mixt_stats_noncentral_t_cdf(t, freedom, 0), mixt_stats_t_cdf(t, freedom), 1e-10);
     for (double shift = -2; shift < 5; shift += 0.5) { // P(T <= 0) = P(Z <= -shift), whatever the freedom
-        assert_close(mixt_stats_noncentral_t_below(0, 3, shift), mixt_stats_normal_below(-shift), 1e-10);
-        assert_close(mixt_stats_noncentral_t_below(1, 1e9, shift), mixt_stats_normal_below(1 - shift), 1e-6);
+        assert_close(mixt_stats_noncentral_t_cdf(0, 3, shift), mixt_stats_normal_below(-shift), 1e-10);
+        assert_close(mixt_stats_noncentral_t_cdf(1, 1e9, shift), mixt_stats_normal_below(1 - shift), 1e-6);
     }
 }
 

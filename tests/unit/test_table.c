@@ -79,7 +79,7 @@ static void test_pairs(void **state)
     near(row->speedup, 2.5);
     near(row->saved, 0.4);
     near(fp32->loss.mean, 3);
-    near(fp32->loss.interval.high, 3 + mixt_stats_t_at(0.975, 1)); // deviation sqrt 2 of two: an error of 1
+    near(fp32->loss.interval.high, 3 + mixt_stats_t_quantile(0.975, 1)); // deviation sqrt 2 of two: an error of 1
     near(mixed->loss.mean, 4);
     near(mixed->memory.weights, 100);
     near(mixed->memory.activations, 500);
