@@ -9,7 +9,7 @@ mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
 {
     mixt_zoo_info model;
     CLI_TRY(mixt_zoo_find(mixt_config_string(config, "model"), &model));
-    if (!model.sees_all)
+    if (!model.bidirectional)
         return MIXT_OK;
     return mixt_fail(MIXT_ERROR_UNSUPPORTED,
                      "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot write "

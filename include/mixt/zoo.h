@@ -29,8 +29,8 @@ typedef enum mixt_zoo_input {
 typedef struct mixt_zoo_info {
     const char *name, *summary; /**< "gpt"; one line */
     mixt_zoo_input input;
-    bool sees_all;  /**< reads the tokens to come as well: it fills gaps and cannot write on */
-    int64_t tokens; /**< tokens in a sample where nothing else is asked for; 0: it takes none */
+    bool bidirectional; /**< reads the tokens to come as well: it fills gaps and cannot write on */
+    int64_t tokens;     /**< tokens in a sample where nothing else is asked for; 0: it takes none */
 } mixt_zoo_info;
 
 /** The models in the order of the table: false past the last. */

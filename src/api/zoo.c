@@ -14,7 +14,7 @@ static mixt_zoo_info info_of(const mixt__zoo_entry *e)
         [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES,       [MIXT_MODEL_PAIRS] = MIXT_ZOO_PAIRS,
         [MIXT_MODEL_SENTENCES] = MIXT_ZOO_SENTENCES, [MIXT_MODEL_TEXTS] = MIXT_ZOO_TEXTS,
         [MIXT_MODEL_CAPTIONS] = MIXT_ZOO_CAPTIONS};
-    return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->sees_all, e->tokens};
+    return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->bidirectional, e->tokens};
 }
 
 bool mixt_zoo_at(int64_t index, mixt_zoo_info *info)

@@ -96,7 +96,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .uses = USES_TRANSFORMER,
         .sizes = {.layers = 12, .width = 768, .vocab = 30528, .seq = 512},
         .tokens = 128,
-        .sees_all = true,
+        .bidirectional = true,
         .check = mixt__transformer_check,
     },
     {
@@ -108,7 +108,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {.layers = 12, .width = 768, .vocab = 30522, .seq = 512},
         .names = "bert",
         .tokens = 128,
-        .sees_all = true,
+        .bidirectional = true,
         .check = mixt__transformer_check,
     },
     {

@@ -96,7 +96,7 @@ typedef struct mixt__zoo_entry {
     bool own_loss;           // it adds its losses itself
     bool compares;           // its loss holds samples of a pass against each other
     bool either;             // hidden layers take the place of its convolutions
-    bool sees_all;           // also the tokens to come: to predict the next one teaches it nothing
+    bool bidirectional;      // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
 } mixt__zoo_entry;

@@ -27,7 +27,8 @@ static void test_list(void **state)
         check_ok(mixt_zoo_find(info.name, &found));
         assert_string_equal(found.name, info.name);
         assert_string_equal(found.summary, info.summary);
-        assert_true(found.input == info.input && found.sees_all == info.sees_all && found.tokens == info.tokens);
+        assert_true(found.input == info.input && found.bidirectional == info.bidirectional &&
+                    found.tokens == info.tokens);
         assert_true(strlen(info.summary) > 10);
         assert_int_equal(info.input == MIXT_ZOO_TOKENS || info.input == MIXT_ZOO_TEXTS, info.tokens > 0);
         tokens += info.tokens > 0;
@@ -38,7 +39,7 @@ static void test_list(void **state)
     check_ok(mixt_zoo_find("pair", &info));
     assert_int_equal(info.input, MIXT_ZOO_CAPTIONS);
     check_ok(mixt_zoo_find("bert_mlm", &info));
-    assert_true(info.sees_all);
+    assert_true(info.bidirectional);
     assert_int_equal(mixt_zoo_find("gtp", &info), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "did you mean gpt?"));
 }

@@ -117,11 +117,11 @@ static mixt_status read_folder(const char *folder, char path[PATH_BYTES], const 
 static mixt_status set_data(mixt_config *config, const char *folder, const mixt__zoo_entry *entry,
                             const mixt__name_facts *f, const char *origin)
 {
-    int64_t room = entry->sees_all || entry->input == MIXT_MODEL_TEXTS ? entry->tokens : LONGEST;
+    int64_t room = entry->bidirectional || entry->input == MIXT_MODEL_TEXTS ? entry->tokens : LONGEST;
     int64_t seq = f->positions && f->positions < room ? f->positions : room;
     MIXT_TRY(set(config, false, MIXT_KEY_DATA_KIND, entry->input == MIXT_MODEL_TEXTS ? "labelled" : "text", origin));
     MIXT_TRY(set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
-    if (entry->sees_all)
+    if (entry->bidirectional)
         MIXT_TRY(set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
     return mixt__foreign_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
 }

@@ -63,7 +63,7 @@ static mixt_status check_writes(const char *folder, const mixt__zoo_entry *entry
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
                           "%s: its model is %s: only language models (gpt, llama, lstm, gru, rnn) generate text",
                           folder, entry->name);
-    if (entry->sees_all)
+    if (entry->bidirectional)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
                           "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot "
                           "write on",

@@ -68,7 +68,7 @@ static void doubt_tokens(mixt_run *run)
 {
     const mixt__zoo_entry *entry;
     const char *name = mixt__config_string(run->config, MIXT_KEY_MODEL);
-    if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all &&
+    if (mixt__model_find(name, &entry) == MIXT_OK && entry->bidirectional &&
         mixt_data_describe(run->experiment.train)->next_tokens)
         mixt__run_note(run, true,
                        "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
