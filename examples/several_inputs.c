@@ -62,7 +62,7 @@ int main(void)
                       val = MIXT_OPTIONS(mixt_data_options, .split = "val");
     mixt_data *seen = NULL, *unseen = NULL;
     mixt_context *context = mixt_open(.device = "cpu");
-    mixt_model *model = mixt_model_new(context, taste, MIXT_LOSS_OWN);
+    mixt_model *model = mixt_model_new(context, taste, MIXT_LOSS_CUSTOM);
     mixt_trainer *t = mixt_trainer_new(model, .precision = "bf16", .batch = 60, .lr = 0.02f);
     mixt_evaluation before, after;
     mixt_status status = mixt_data_from_columns("ratings", columns, 3, RATINGS, &train, &seen);

@@ -350,7 +350,7 @@ typedef enum mixt_loss {
     MIXT_LOSS_CROSS_ENTROPY, /**< logits (…, classes), labels INT32 (…); a negative label is left out */
     MIXT_LOSS_MSE,           /**< mean squared error; a NaN target is left out */
     MIXT_LOSS_BCE,           /**< binary cross-entropy on logits; a NaN target is left out */
-    MIXT_LOSS_OWN,           /**< what the model function adds by mixt_loss_add */
+    MIXT_LOSS_CUSTOM,        /**< what the model function adds by mixt_loss_add */
 } mixt_loss;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Losses as functions of the builder. A model that was made with MIXT_LOSS_OWN says itself what is to be made small:
+/* Losses as functions of the builder. A model that was made with MIXT_LOSS_CUSTOM says itself what is to be made small:
  *
  *     static mixt_value ratings(mixt_builder *b, mixt_value user)
  *     {

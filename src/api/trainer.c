@@ -169,7 +169,7 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, shape));
     MIXT_TRY(mixt__context_note(t->context, check_sample(shape)));
-    if (mixt__trainer_model(t->inner)->loss == MIXT_LOSS_OWN)
+    if (mixt__trainer_model(t->inner)->loss == MIXT_LOSS_CUSTOM)
         return mixt__context_note(
             t->context, mixt__fail(MIXT_ERROR_UNSUPPORTED,
                                    "a model with losses of its own is compiled for data: use mixt_trainer_compile"));

@@ -55,10 +55,10 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
     MIXT_TRY(build_layers(&b, model, &logits));
     if (model->teacher && graph->training)
         MIXT_TRY(mixt__teacher_build(&b, model, logits));
-    else if (model->loss != MIXT_LOSS_OWN)
+    else if (model->loss != MIXT_LOSS_CUSTOM)
         add_loss(&b, model, logits);
     else if (mixt__builder_ready(&b, NULL, &logits, 1) && !graph->loss)
-        return mixt__fail(MIXT_ERROR_STATE, "the model adds no loss: a model of MIXT_LOSS_OWN calls mixt_loss_add");
+        return mixt__fail(MIXT_ERROR_STATE, "the model adds no loss: a model of MIXT_LOSS_CUSTOM calls mixt_loss_add");
     graph->logits = logits.id;
     graph->target = mixt_target(&b, NULL).id;
     return mixt__builder_finish(&b);
@@ -80,7 +80,7 @@ static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spe
     logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
     MIXT_TRY(mixt__builder_finish(&b));
     graph->logits = logits.id;
-    if (model->loss != MIXT_LOSS_OWN) // else its loss has said so
+    if (model->loss != MIXT_LOSS_CUSTOM) // else its loss has said so
         graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
     graph->values[logits.id].keep = true;
     return MIXT_OK;

@@ -479,7 +479,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
     model->compares = entry->compares;
     if (entry->own_loss || sizes->transcribes)
-        model->loss = MIXT_LOSS_OWN;
+        model->loss = MIXT_LOSS_CUSTOM;
     if (entry->uses & MIXT_USES_VOCAB && entry->input != MIXT_MODEL_TEXTS && sizes->rows > sizes->vocab)
         model->classes = sizes->vocab;
     return MIXT_OK;

@@ -206,7 +206,7 @@ static const problem_spec specs[] = {
     {"taught classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {5, 6}}, {1, {5}}, 0, 4, mlp},
     {"taught transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, transformer},
     {"taught llama", llama, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9, recurrent},
-    {"summed", summed, MIXT_LOSS_OWN, 0, {2, {3, 6}}, {1, {3}}, 0, 4, NULL},
+    {"summed", summed, MIXT_LOSS_CUSTOM, 0, {2, {3, 6}}, {1, {3}}, 0, 4, NULL},
     {"products", products_good, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0, NULL},
 };
 

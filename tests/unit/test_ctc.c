@@ -84,7 +84,7 @@ static double learn(mixt_model_fn fn, const char *precision)
 {
     mixt_data *data = open_data();
     mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
-    mixt_model *model = mixt_model_new(context, fn, MIXT_LOSS_OWN);
+    mixt_model *model = mixt_model_new(context, fn, MIXT_LOSS_CUSTOM);
     mixt_trainer *trainer = mixt_trainer_new(model, .batch = 16, .precision = precision, .lr = 0.03f);
     mixt_evaluation before, after;
     if (mixt_trainer_compile(trainer, data) != MIXT_OK || mixt_trainer_evaluate(trainer, data, &before) != MIXT_OK)
@@ -115,7 +115,7 @@ static void lengths_must_fit(void **state)
     (void)state;
     mixt_data *data = open_data();
     mixt_context *context = mixt_open(.device = "cpu");
-    mixt_trainer *trainer = mixt_trainer_new(mixt_model_new(context, wrong, MIXT_LOSS_OWN), .batch = 4);
+    mixt_trainer *trainer = mixt_trainer_new(mixt_model_new(context, wrong, MIXT_LOSS_CUSTOM), .batch = 4);
     assert_int_not_equal(mixt_trainer_compile(trainer, data), MIXT_OK);
     assert_non_null(strstr(mixt_error_text(), "one INT32 a sample for each length"));
     mixt_close(context);

@@ -88,7 +88,7 @@ typedef struct fixture {
 static fixture start(mixt_model_fn fn, const char *precision, int64_t accumulate)
 {
     fixture f = {.context = mixt_open(.device = "cpu", .threads = 2), .data = open_columns()};
-    mixt_model *model = mixt_model_new(f.context, fn, MIXT_LOSS_OWN);
+    mixt_model *model = mixt_model_new(f.context, fn, MIXT_LOSS_CUSTOM);
     f.trainer = mixt_trainer_new(model, .batch = BATCH, .precision = precision, .accumulate = accumulate, .lr = 0.01f);
     if (mixt_trainer_compile(f.trainer, f.data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
@@ -184,7 +184,7 @@ static void own_cross_entropy_is_the_closed_one(void **state)
         mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
         mixt_data *data = mixt_data_new(context, "digits:", .samples = 70);
         mixt_model *models[2] = {mixt_model_new(context, classes, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f),
-                                 mixt_model_new(context, classes_own, MIXT_LOSS_OWN)};
+                                 mixt_model_new(context, classes_own, MIXT_LOSS_CUSTOM)};
         mixt_memory memory[2];
         mixt_evaluation result[2];
         int64_t nodes[2], count = 0;
@@ -414,7 +414,7 @@ static void padding_changes_nothing(void **state)
     for (int p = 0; p < 3; p++) {
         mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
         mixt_data *data = open_sentences(PLACES + 3);
-        mixt_model *model = mixt_model_new(context, read_sentence, MIXT_LOSS_OWN);
+        mixt_model *model = mixt_model_new(context, read_sentence, MIXT_LOSS_CUSTOM);
         mixt_trainer *t = mixt_trainer_new(model, .batch = KEPT, .precision = precisions[p]);
         if (mixt_trainer_compile(t, data) != MIXT_OK)
             fail_msg("%s", mixt_error_text());
@@ -488,7 +488,7 @@ static void mistakes_are_told(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mixt_context *context = mixt_open(.device = "cpu");
         mixt_data *data = open_columns();
-        mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, cases[i].fn, MIXT_LOSS_OWN), .batch = BATCH);
+        mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, cases[i].fn, MIXT_LOSS_CUSTOM), .batch = BATCH);
         assert_int_not_equal(mixt_trainer_compile(t, data), MIXT_OK);
         if (!strstr(mixt_error_text(), cases[i].words))
             fail_msg("expected \"%s\", got \"%s\"", cases[i].words, mixt_error_text());

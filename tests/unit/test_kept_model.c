@@ -102,7 +102,7 @@ static void own_losses(void **state)
     mixt_value wanted = mixt_builder_target(b, "target", MIXT_DTYPE_FP32, 1, (int64_t[]){1});
     x = mixt_linear(b, "fc", x, .features = 1);
     mixt_loss_add(b, mixt_loss_mse(b, x, wanted), 2);
-    assert_int_equal(mixt_builder_finish(b, x, MIXT_LOSS_OWN, NULL, &model), MIXT_OK);
+    assert_int_equal(mixt_builder_finish(b, x, MIXT_LOSS_CUSTOM, NULL, &model), MIXT_OK);
     mixt_data *data;
     mixt_data_arrays arrays = MIXT_OPTIONS(mixt_data_arrays, .samples = 32, .input_rank = 1, .input_dims = {2},
                                            .inputs = inputs, .target = MIXT_TARGET_VALUES, .targets = values);

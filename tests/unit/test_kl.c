@@ -96,7 +96,7 @@ static void run(mixt_model_fn fn, const char *precision, pass *p)
 {
     mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
     mixt_data *data = open_data();
-    mixt_model *model = mixt_model_new(context, fn, MIXT_LOSS_OWN);
+    mixt_model *model = mixt_model_new(context, fn, MIXT_LOSS_CUSTOM);
     mixt_trainer *t = mixt_trainer_new(model, .batch = ROWS, .precision = precision, .lr = 0.01f);
     mixt_memory memory;
     *p = (pass){0};
@@ -304,7 +304,7 @@ static void refused(mixt_model_fn fn, const char *text)
 {
     mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
     mixt_data *data = open_data();
-    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, fn, MIXT_LOSS_OWN), .batch = ROWS);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, fn, MIXT_LOSS_CUSTOM), .batch = ROWS);
     assert_int_not_equal(mixt_trainer_compile(t, data), MIXT_OK);
     if (!strstr(mixt_error_text(), text))
         fail_msg("'%s' in '%s'", text, mixt_error_text());

@@ -372,7 +372,7 @@ static void the_best_items_have_their_features(void **state)
     mixt_data *train = open_items("1::a::1\n2::b::2\n2::c::2\n2::d::2\n", "a::5\nb::20\nc::10\nd::30\n",
                                   MIXT_OPTIONS(mixt_data_options, .split = "all"));
     assert_non_null(train);
-    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_CUSTOM), .batch = 2);
     assert_int_equal(mixt_trainer_compile(t, train), MIXT_OK);
     assert_int_equal(mixt_ratings_top(t, train, 0, 3, best, &found), MIXT_OK);
     assert_int_equal(found, 3);
@@ -380,7 +380,7 @@ static void the_best_items_have_their_features(void **state)
     mixt_data *timed =
         open_text("1::a::1::1\n2::b::2::3\n", MIXT_OPTIONS(mixt_data_options, .split = "all", .times = true));
     assert_non_null(timed);
-    t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
+    t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_CUSTOM), .batch = 2);
     assert_int_equal(mixt_trainer_compile(t, timed), MIXT_OK);
     assert_int_equal(mixt_ratings_top(t, timed, 0, 3, best, &found), MIXT_OK);
     assert_true(found == 1 && best[0].item == 1 && best[0].rating == 0.5); // the newest time, half a deviation
@@ -410,7 +410,7 @@ static void items_are_ranked(void **state)
     mixt_context *context = mixt_open(.device = "cpu");
     mixt_data *train = mixt_data_new(context, "ratings:", .samples = 4000, .split = "train");
     mixt_data *val = mixt_data_new(context, "ratings:", .samples = 4000, .split = "val");
-    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_item, MIXT_LOSS_OWN), .batch = 64);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_item, MIXT_LOSS_CUSTOM), .batch = 64);
     assert_int_equal(mixt_trainer_compile(t, train), MIXT_OK);
     for (int i = 0; i < 200; i++)
         worth[i] = (float)i;

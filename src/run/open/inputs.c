@@ -81,7 +81,7 @@ static const char *loss_of(const mixt__experiment *e)
         [MIXT_LOSS_CROSS_ENTROPY] = "cross_entropy",
         [MIXT_LOSS_MSE] = "mse",
         [MIXT_LOSS_BCE] = "bce",
-        [MIXT_LOSS_OWN] = "own",
+        [MIXT_LOSS_CUSTOM] = "own",
     };
     return names[mixt__trainer_model(e->trainer->inner)->loss];
 }
