@@ -30,7 +30,7 @@ MIXT_API void *mixt_builder_user(mixt_builder *b);
 /** True while building the graph that trains (dropout active, batch statistics). */
 MIXT_API bool mixt_builder_training(const mixt_builder *b);
 /** True while building a graph that has a loss: one that trains or evaluates. */
-MIXT_API bool mixt_builder_judged(const mixt_builder *b);
+MIXT_API bool mixt_builder_has_loss(const mixt_builder *b);
 /** Reports a failure of the model's own: sticky, shown by compile. Always returns the null value. */
 MIXT_API mixt_value mixt_builder_fail(mixt_builder *b, const char *message);
 

@@ -111,7 +111,7 @@ MIXT_API mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value 
 
 /**
  * Adds weight × loss to what the model is trained for. What is shown as the loss is that sum; accuracy and the number
- * of targets are those of the loss that was added first. Graphs without a loss (mixt_builder_judged) pass over it.
+ * of targets are those of the loss that was added first. Graphs without a loss (mixt_builder_has_loss) pass over it.
  * @param loss one number: of a function above, or made from such by ops
  * @param weight finite
  */

@@ -43,7 +43,7 @@ mixt_status mixt_builder_new(mixt_context *context, mixt_builder **builder)
     MIXT_TRY(mixt__context_note(context, status));
     graph->training = true; // what training alone does is kept, and left out elsewhere when calls are made again
     mixt__builder_start(&kept->builder, graph, kept);
-    kept->builder.judged = true;
+    kept->builder.has_loss = true;
     kept->builder.tape = &kept->tape;
     kept->tape.arena = &context->arena;
     kept->context = context;

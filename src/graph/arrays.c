@@ -57,7 +57,7 @@ static mixt_value find(mixt_builder *b, const char *name, bool target)
     if (!*names)
         return mixt__builder_error(
             b, MIXT_ERROR_STATE, NULL,
-            "there is no %s here: a model that only makes outputs asks mixt_builder_judged first", kind);
+            "there is no %s here: a model that only makes outputs asks mixt_builder_has_loss first", kind);
     return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "the data has no %s '%s': it offers %s", kind,
                                name ? name : "", names);
 }
@@ -108,7 +108,7 @@ mixt_value mixt_input_mask(mixt_builder *b, const char *name)
     return beside(b, name, "mask");
 }
 
-bool mixt_builder_judged(const mixt_builder *b)
+bool mixt_builder_has_loss(const mixt_builder *b)
 {
-    return b->judged;
+    return b->has_loss;
 }

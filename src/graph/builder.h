@@ -16,7 +16,7 @@ struct mixt_builder {
     size_t scope_start[MIXT_SCOPE_DEPTH]; // length of the scope before each push
     int scope_depth;
     void *user;
-    bool judged;          // the graph gets a loss
+    bool has_loss;        // the graph gets a loss
     int32_t counted;      // metrics of the loss that was added first; 0: none yet
     uint32_t rng_streams; // dropout calls so far: each gets its own stream
     mixt__tape *tape;     // that calls are recorded on; NULL: none

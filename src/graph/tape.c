@@ -77,7 +77,7 @@ static void play_one(const mixt__kept_call *c, mixt_builder *b, int32_t *now)
 {
     mixt_value in[MIXT_CALL_VALUES], out[MIXT_CALL_RESULTS] = {{0}};
     _Alignas(16) char options[256];
-    bool here = !(c->of_target && !b->judged) && find_values(c, now, in, options);
+    bool here = !(c->of_target && !b->has_loss) && find_values(c, now, in, options);
     if (here)
         c->play(b, c, in, c->options ? options : NULL, out);
     for (int i = 0; i < c->out_count; i++)

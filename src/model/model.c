@@ -51,7 +51,7 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
     mixt_value logits;
     MIXT_TRY(take_arrays(graph, spec));
     mixt__builder_start(&b, graph, model->user);
-    b.judged = true;
+    b.has_loss = true;
     MIXT_TRY(build_layers(&b, model, &logits));
     if (model->teacher && graph->training)
         MIXT_TRY(mixt__teacher_build(&b, model, logits));

@@ -32,7 +32,7 @@ static void penalise(mixt_builder *b, mixt_value rows)
 
 static void judge(mixt_builder *b, mixt_value rating)
 {
-    if (mixt_builder_judged(b))
+    if (mixt_builder_has_loss(b))
         mixt_loss_add(b, mixt_loss_mse(b, rating, mixt_target(b, "rating")), 1);
 }
 

@@ -84,9 +84,9 @@ mixt_value mixt__model_speech(mixt_builder *b, mixt_value x)
     if (!s->transcribes)
         x = lengths ? mixt__mean_of_masked(b, mask, x) : mixt_mean(b, x, .axes = {1}, .axis_count = 1);
     x = mixt_linear(b, "fc", mixt_dropout(b, x, s->dropout), .features = s->classes);
-    if (s->transcribes && mixt_builder_judged(b))
+    if (s->transcribes && mixt_builder_has_loss(b))
         judge(b, s, x, lengths);
-    return s->transcribes && lengths && !mixt_builder_judged(b) ? blank_behind(b, mask, x) : x;
+    return s->transcribes && lengths && !mixt_builder_has_loss(b) ? blank_behind(b, mask, x) : x;
 }
 
 static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data)

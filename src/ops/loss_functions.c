@@ -172,7 +172,7 @@ void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight)
     bool first = !b->counted;
     if (first)
         loss = add_first(b, loss);
-    if (b->status != MIXT_OK || !b->judged)
+    if (b->status != MIXT_OK || !b->has_loss)
         return;
     int32_t metrics = b->counted;
     mixt_value total = weight == 1 ? loss : mixt_affine(b, loss, weight, 0);

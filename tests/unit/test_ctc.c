@@ -40,7 +40,7 @@ static void draw(void)
 static mixt_value plain(mixt_builder *b, mixt_value x)
 {
     mixt_value logits = mixt_linear(b, "out", x, .features = CLASSES);
-    if (mixt_builder_judged(b))
+    if (mixt_builder_has_loss(b))
         mixt_loss_add(b, mixt_loss_ctc(b, logits, mixt_target(b, "letters"), mixt_target(b, "length")), 1);
     return logits;
 }
@@ -50,7 +50,7 @@ static mixt_value pooled(mixt_builder *b, mixt_value x)
 {
     x = mixt_reshape(b, x, 3, (int64_t[]){mixt_value_dim(b, x, 0), POOLED, 2 * CLASSES});
     mixt_value logits = mixt_linear(b, "out", x, .features = CLASSES);
-    if (mixt_builder_judged(b))
+    if (mixt_builder_has_loss(b))
         mixt_loss_add(b,
                       mixt_loss_ctc(b, logits, mixt_target(b, "letters"), mixt_target(b, "length"),
                                     .frames = mixt_input(b, "frames"), .stride = 2),
