@@ -282,8 +282,8 @@ static mixt_status write_all(writer *w, const mixt_config *config)
     if (!w->context)
         return MIXT_ERROR_DEVICE;
     CLI_TRY(mixt_generator_load(w->context, run, cli_text(w->args, "checkpoint"), &w->generator, &w->tokenizer));
-    if (*mixt_generator_doubt(w->generator))
-        fprintf(stderr, "mixt: warning: %s\n", mixt_generator_doubt(w->generator));
+    if (*mixt_generator_warning(w->generator))
+        fprintf(stderr, "mixt: warning: %s\n", mixt_generator_warning(w->generator));
     CLI_TRY(read_prompt(w));
     if (!w->tokenizer && !cli_flag(w->args, "ids") && !cli_flag(w->args, "json"))
         return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: has no tokenizer to make text of tokens: --ids prints their numbers",

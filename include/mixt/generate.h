@@ -54,7 +54,7 @@ MIXT_API mixt_status mixt_generator_load(mixt_context *context, const char *fold
 
 /** A line for people about the weights of a folder that another program wrote: it has tensors that the model here does
  *  not have, and may be another model. Valid as long as the generator; "": there is no such doubt. */
-MIXT_API const char *mixt_generator_doubt(const mixt_generator *generator);
+MIXT_API const char *mixt_generator_warning(const mixt_generator *generator);
 
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */
 typedef struct mixt_sampling {

@@ -43,7 +43,7 @@ struct mixt_generator {
     mixt_context *context;
     mixt_policy *policy; // its own
     mixt__generator inner;
-    const char *doubt; // about the file of its weights; NULL: none
+    const char *warning; // about the file of its weights; NULL: none
 };
 
 /** The device of a name: "auto" (NULL too), "cpu" or "cuda", with so many CPU threads (0: the default). Auto takes a

@@ -10,15 +10,15 @@ static mixt_status nothing(void *user)
 
 static mixt_status load(mixt_generator *g, const char *path, const mixt__weights_request *request)
 {
-    char doubt[MIXT_WEIGHTS_DOUBT];
+    char warning[MIXT_WEIGHTS_WARNING];
     mixt__weights *weights;
     if (!request)
         return mixt__weights_load(g->inner.params, path);
     MIXT_TRY(mixt__params_init(g->inner.params, request, nothing, NULL, &weights));
-    mixt__weights_doubt(weights, doubt);
+    mixt__weights_warning(weights, warning);
     mixt__weights_close(weights);
-    g->doubt = *doubt ? mixt__arena_strdup(&g->context->arena, doubt) : NULL;
-    return *doubt && !g->doubt ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator") : MIXT_OK;
+    g->warning = *warning ? mixt__arena_strdup(&g->context->arena, warning) : NULL;
+    return *warning && !g->warning ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator") : MIXT_OK;
 }
 
 static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options,
@@ -63,9 +63,9 @@ mixt_status mixt_generator_new_with(mixt_model *model, const mixt_generator_opti
     return mixt__generator_make(model->context, &model->model, &o, NULL, generator);
 }
 
-const char *mixt_generator_doubt(const mixt_generator *g)
+const char *mixt_generator_warning(const mixt_generator *g)
 {
-    return mixt__need_made(g, "generator") == MIXT_OK && g->doubt ? g->doubt : "";
+    return mixt__need_made(g, "generator") == MIXT_OK && g->warning ? g->warning : "";
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)

@@ -362,7 +362,7 @@ static mixt_status finish_open(mixt_data *data)
 }
 
 /** No mistake to refuse: a run on samples that were drawn may be evaluated on a file. */
-static mixt_status doubt_samples(mixt_data *data)
+static mixt_status warn_of_samples(mixt_data *data)
 {
     bool drawn = data->kind->drawn || (data->kind->draws && !*data->path);
     if (!data->options.samples || (drawn && data->kind->uses & MIXT_DATA_SAMPLES))
@@ -379,7 +379,7 @@ static mixt_status open_kind(mixt_data *data)
     MIXT_TRY(check_used(data));
     MIXT_TRY(data->kind->open(data));
     MIXT_TRY(finish_open(data));
-    return doubt_samples(data);
+    return warn_of_samples(data);
 }
 
 /** From here on what this thread takes is the set's; returns whose it was. */

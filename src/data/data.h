@@ -367,7 +367,7 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
 /** Adds a line to info.warnings: something that may not be meant. */
 mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */
-mixt_status mixt__table_doubt(mixt_data *data, const mixt__table *table);
+mixt_status mixt__table_warning(mixt_data *data, const mixt__table *table);
 
 // labels.c
 

@@ -48,8 +48,8 @@ static bool repeats(const column *c)
 
 /** One number in a hundred, or a single one in eight, that turns what looks like classes into values is more likely to
  *  be a mistake. */
-static mixt_status doubt_values(mixt_data *data, const mixt__table *table, const float *values, const column *c,
-                                const int64_t *lines)
+static mixt_status warn_of_values(mixt_data *data, const mixt__table *table, const float *values, const column *c,
+                                  const int64_t *lines)
 {
     char where[48], more[48] = "";
     bool few = c->odd == 1 ? c->rows >= 8 : c->odd <= c->rows / 100;
@@ -75,7 +75,7 @@ static mixt_status guess(mixt_data *data, const mixt__table *table, const float 
     if (!c.odd && repeats(&c))
         return MIXT_OK;
     *target = MIXT_TARGET_VALUES;
-    return doubt_values(data, table, values, &c, lines);
+    return warn_of_values(data, table, values, &c, lines);
 }
 
 /** Classes that labels must stay below; 0 when nothing says so. */

@@ -340,7 +340,7 @@ static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, 
     MIXT_TRY(check_finite(state, samples));
     MIXT_TRY(augment(data, state));
     describe(data, state, samples);
-    return mixt__table_doubt(data, &state->table);
+    return mixt__table_warning(data, &state->table);
 }
 
 mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
@@ -378,7 +378,7 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
     MIXT_TRY(check_finite(state, state->table.rows));
     MIXT_TRY(augment(data, state));
     describe(data, state, state->table.rows);
-    return mixt__table_doubt(data, &state->table);
+    return mixt__table_warning(data, &state->table);
 }
 
 static void widen_row(const table_state *state, int64_t row, int64_t elements, float *input)

@@ -468,7 +468,7 @@ static mixt_status announce(mixt__loop *l)
         mixt__run_tell_phases(l->run);
         mixt__chosen_tell(l->run);
         mixt__fit_tell(l->run);
-        mixt__doubts_tell(l->run);
+        mixt__warnings_tell(l->run);
     }
     mixt_status told = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_START});
     return ready == MIXT_OK ? told : ready;

@@ -37,7 +37,7 @@ static void note_line(void *user, const char *format, ...)
 
 static void warn_line(void *user, const char *format, ...)
 {
-    char text[MIXT_WEIGHTS_DOUBT + 64];
+    char text[MIXT_WEIGHTS_WARNING + 64];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -77,8 +77,8 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
 static mixt_status open_experiment(mixt_run *run)
 {
     mixt_status status = mixt__experiment_open(&run->experiment, run->config);
-    mixt__doubts_tell_teacher(run);
-    mixt__doubts_tell_data(run, run->experiment.train);
+    mixt__warnings_tell_teacher(run);
+    mixt__warnings_tell_data(run, run->experiment.train);
     return status;
 }
 

@@ -299,11 +299,11 @@ static mixt_status find_left(mixt__weights *w, const mixt__weights_request *r)
     return check_layers(w, r);
 }
 
-void mixt__weights_doubt(const mixt__weights *w, char doubt[MIXT_WEIGHTS_DOUBT])
+void mixt__weights_warning(const mixt__weights *w, char warning[MIXT_WEIGHTS_WARNING])
 {
-    *doubt = '\0';
+    *warning = '\0';
     if (w->left)
-        snprintf(doubt, MIXT_WEIGHTS_DOUBT, "%s: %lld of its tensors %s not in the model here and left out: %s",
+        snprintf(warning, MIXT_WEIGHTS_WARNING, "%s: %lld of its tensors %s not in the model here and left out: %s",
                  w->path, (long long)w->left, w->left == 1 ? "is" : "are", w->left_over);
 }
 

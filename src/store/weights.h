@@ -52,7 +52,7 @@ typedef struct mixt__weights {
     int64_t left;        // how many of those there are
 } mixt__weights;
 
-enum { MIXT_WEIGHTS_DOUBT = 4096 + 512 + 128 }; // bytes of a line
+enum { MIXT_WEIGHTS_WARNING = 4096 + 512 + 128 }; // bytes of a line
 
 /** A file whose metadata says "format": "mixt" has the names here; any other those of request->names. */
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights);
@@ -61,7 +61,7 @@ mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weigh
 mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
 /** What a person must know who takes the model for that of the file: a line that counts its tensors which the model
  *  here does not have; "": it has all of them. */
-void mixt__weights_doubt(const mixt__weights *weights, char doubt[MIXT_WEIGHTS_DOUBT]);
+void mixt__weights_warning(const mixt__weights *weights, char warning[MIXT_WEIGHTS_WARNING]);
 void mixt__weights_close(mixt__weights *weights);
 
 typedef struct mixt__export_request {

@@ -75,7 +75,7 @@ const char *mixt_cause_remedy(mixt_cause cause)
         [MIXT_CAUSE_SCALE_COLLAPSE] =
             "gradients overflow at any scale: lower train.lr, set train.clip, or train in bf16",
         [MIXT_CAUSE_HARDWARE] =
-            "test the machine's memory and GPU; results since the last good checkpoint are in doubt",
+            "test the machine's memory and GPU; results since the last good checkpoint are in warning",
         [MIXT_CAUSE_PRECISION] = "raise the blamed layers by a policy",
         [MIXT_CAUSE_DATA] = "look at the samples of that batch, and at the learning rate",
         [MIXT_CAUSE_STALL] = "look for other work on the machine, a slow disk, or data.threads that are too few",

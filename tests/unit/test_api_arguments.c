@@ -198,8 +198,8 @@ static void generators_refuse_null(void **state)
     expect_refused(mixt_generator_next(g, &sampling, NULL), "mixt_generator_next: token");
     expect_refused(mixt_generator_logits(g, NULL, &vocab), "mixt_generator_logits: logits");
     expect_refused(mixt_generator_logits(g, &logits, NULL), "mixt_generator_logits: vocab");
-    assert_string_equal(mixt_generator_doubt(NULL), "");
-    assert_string_equal(mixt_generator_doubt(g), "");
+    assert_string_equal(mixt_generator_warning(NULL), "");
+    assert_string_equal(mixt_generator_warning(g), "");
     expect_refused(mixt_generator_next(NULL, &sampling, &token), "mixt_generator_next: no generator");
     assert_int_equal(mixt_generator_next(g, &sampling, &token), MIXT_OK);
     mixt_close(context);

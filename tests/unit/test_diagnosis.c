@@ -115,7 +115,7 @@ static void finds_each_sort(void **state)
 }
 
 /** A weight that flips right before a state is kept is in that state: the one before is the good one. */
-static void doubts_its_states(void **state)
+static void warns_of_its_states(void **state)
 {
     trial t = {.model = &trial_models[0], .kind = MIXT_FAULT_FLIP_WEIGHT, .layer = "fc.1", .seed = 3};
     (void)state;
@@ -188,7 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_lists),       cmocka_unit_test(makes_rows),      cmocka_unit_test(goes_back),
-        cmocka_unit_test(leaves_no_trace),     cmocka_unit_test(finds_each_sort), cmocka_unit_test(doubts_its_states),
+        cmocka_unit_test(leaves_no_trace),     cmocka_unit_test(finds_each_sort), cmocka_unit_test(warns_of_its_states),
         cmocka_unit_test(tells_what_persists),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);

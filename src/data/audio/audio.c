@@ -348,7 +348,7 @@ static mixt_status find_letters(mixt_data *data, audio_state *state, const mixt_
                               "%s: %lld letters are said in it, but the longest text trained on has %lld", r->path,
                               (long long)mixt__letters_of(r->text), (long long)longest);
     }
-    MIXT_TRY(mixt__recordings_doubt_lines(data, &state->list));
+    MIXT_TRY(mixt__recordings_warn_of_lines(data, &state->list));
     return mixt__alphabet_check(data, &state->list, &state->alphabet);
 }
 

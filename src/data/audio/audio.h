@@ -126,7 +126,7 @@ mixt_status mixt__transcripts_sort(mixt__transcripts *all);
  *  @param whole the list is that of all parts: a line for none of them is for none at all */
 mixt_status mixt__recordings_spell(mixt_data *data, bool whole, mixt__recordings *list);
 /** Warns of lines that name no recording. */
-mixt_status mixt__recordings_doubt_lines(mixt_data *data, const mixt__recordings *list);
+mixt_status mixt__recordings_warn_of_lines(mixt_data *data, const mixt__recordings *list);
 
 // alphabet.c
 

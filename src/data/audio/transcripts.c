@@ -182,7 +182,7 @@ static mixt_status count_unused(mixt_data *data, const mixt__transcripts *all, m
     return list->first_unused ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its lines", first->path);
 }
 
-mixt_status mixt__recordings_doubt_lines(mixt_data *data, const mixt__recordings *list)
+mixt_status mixt__recordings_warn_of_lines(mixt_data *data, const mixt__recordings *list)
 {
     if (!list->unused)
         return MIXT_OK;

@@ -264,7 +264,7 @@ static void fill_words(const reading *r, int c)
 /* ---- columns ---- */
 
 /** A few words among numbers are a slip more often than not. @param words how many */
-static mixt_status doubt_words(const reading *r, int c, int64_t words)
+static mixt_status warn_of_words(const reading *r, int c, int64_t words)
 {
     double x;
     for (int64_t row = 0; row < r->rows; row++) {
@@ -301,7 +301,7 @@ static mixt_status find_kind(reading *r, int c)
     column->kind = COLUMN_WORDS;
     column->width = 0;
     if ((cells - numbers) * FEW <= cells)
-        MIXT_TRY(doubt_words(r, c, cells - numbers));
+        MIXT_TRY(warn_of_words(r, c, cells - numbers));
     return take_words(r, c);
 }
 

@@ -31,7 +31,7 @@ static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002;
 static const double GIVE_UP_SECONDS = 0.2;
 /** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so.
  */
-static const double DOUBT_SECONDS = 1.0;
+static const double SUSPECT_SECONDS = 1.0;
 static const double OPENING = 10; // times as long as usual, since files are read
 
 /** What a rank that gives up sends, as bytes. */
@@ -260,7 +260,7 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
         if (t - start > waiting->seconds) {
             bool several;
             int late = find_late(out, outs, in, ins, waiting->late, &several);
-            if (!several || t - start > waiting->seconds + DOUBT_SECONDS) {
+            if (!several || t - start > waiting->seconds + SUSPECT_SECONDS) {
                 arrival->late = late;
                 return fail(MIXT_ERROR_STATE, "a rank does not answer");
             }

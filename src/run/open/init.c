@@ -71,16 +71,16 @@ static void report(const mixt__weights *w, const mixt__init_rows *rows, mixt__no
 
 mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt__note *warn, void *user)
 {
-    char doubt[MIXT_WEIGHTS_DOUBT];
+    char warning[MIXT_WEIGHTS_WARNING];
     mixt__name_facts facts;
     mixt__weights_request request = {.path = folder, .facts = &facts, .vocab = e->sizes.vocab};
     mixt__weights *weights;
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.positions = e->facts->info.input_dims[0];
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, true, &weights));
-    mixt__weights_doubt(weights, doubt);
-    if (*doubt)
-        warn(user, "warning: %s", doubt);
+    mixt__weights_warning(weights, warning);
+    if (*warning)
+        warn(user, "warning: %s", warning);
     mixt__weights_close(weights);
     return MIXT_OK;
 }

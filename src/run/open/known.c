@@ -62,7 +62,7 @@ static void compare(mixt_run *run)
                    "%s: is not the data that %s was trained on: figures are of other samples than the run's own "
                    "(normalised as the run's were)",
                    *info->path ? info->path : info->kind, known->folder);
-    mixt__doubts_tell_data(run, e->train ? e->train : e->val);
+    mixt__warnings_tell_data(run, e->train ? e->train : e->val);
 }
 
 /** Training and validation part, as far as they are there: a part can be evaluated without the others. */
@@ -124,7 +124,7 @@ static void tell_part(mixt_run *run, const char *split, const mixt_data *data)
 {
     unsigned part = !strcmp(split, "val") ? 1 : !strcmp(split, "test") ? 2 : !strcmp(split, "all") ? 4 : 0;
     if (part & ~run->known.told)
-        mixt__doubts_tell_data(run, data);
+        mixt__warnings_tell_data(run, data);
     run->known.told |= part;
 }
 

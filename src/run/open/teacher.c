@@ -268,11 +268,11 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     return MIXT_OK;
 }
 
-void mixt__lesson_doubt(const mixt__lesson *l, char doubt[MIXT_WEIGHTS_DOUBT])
+void mixt__lesson_warning(const mixt__lesson *l, char warning[MIXT_WEIGHTS_WARNING])
 {
-    *doubt = '\0';
+    *warning = '\0';
     if (l && l->weights)
-        mixt__weights_doubt(l->weights, doubt);
+        mixt__weights_warning(l->weights, warning);
 }
 
 /* ---- its values ---- */

@@ -17,7 +17,7 @@ const mixt_data *mixt__lesson_facts(const mixt__lesson *lesson);
 /** Holds the teacher against the experiment's data, opens its parameters, and makes it the teacher of `model`. */
 mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model);
 /** What is doubtful about the file of its weights, once it is fitted: a line for people; "": nothing. */
-void mixt__lesson_doubt(const mixt__lesson *lesson, char doubt[MIXT_WEIGHTS_DOUBT]);
+void mixt__lesson_warning(const mixt__lesson *lesson, char warning[MIXT_WEIGHTS_WARNING]);
 /** Hands it to the trainer of that model: before it is compiled. */
 void mixt__lesson_attach(mixt__lesson *lesson, mixt__trainer *trainer);
 /** NULL is allowed. */

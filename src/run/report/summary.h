@@ -8,10 +8,10 @@
 void mixt__summary_tell(mixt_run *run);
 
 /** What is doubtful about the teacher's weights, as a warning. */
-void mixt__doubts_tell_teacher(mixt_run *run);
+void mixt__warnings_tell_teacher(mixt_run *run);
 /** What is doubtful about a set, as warnings. NULL is allowed. */
-void mixt__doubts_tell_data(mixt_run *run, const mixt_data *data);
+void mixt__warnings_tell_data(mixt_run *run, const mixt_data *data);
 /** What is doubtful about the settings, together with the data, as warnings. */
-void mixt__doubts_tell(mixt_run *run);
+void mixt__warnings_tell(mixt_run *run);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t number(const mixt_run *run, mixt__config_key key)
 }
 
 /** A run that is shorter than its settings say. */
-static void doubt_length(mixt_run *run)
+static void warn_of_length(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     int64_t steps = number(run, MIXT_KEY_TRAIN_STEPS), warmup = number(run, MIXT_KEY_TRAIN_WARMUP);
@@ -33,7 +33,7 @@ static void doubt_length(mixt_run *run)
                        (long long)warmup, (long long)e->total_steps, e->total_steps == 1 ? "" : "s");
 }
 
-static void doubt_rate(mixt_run *run)
+static void warn_of_rate(mixt_run *run)
 {
     bool none = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR) == 0 &&
                 mixt__config_float(run->config, MIXT_KEY_TRAIN_MIN_LR) == 0;
@@ -42,7 +42,7 @@ static void doubt_rate(mixt_run *run)
 }
 
 /** Targets that no model begins near: the loss starts at about the mean of their squares. */
-static void doubt_targets(mixt_run *run)
+static void warn_of_targets(mixt_run *run)
 {
     const double huge = 1e6;
     const mixt_data_info *info = mixt_data_describe(run->experiment.train);
@@ -64,7 +64,7 @@ static void doubt_targets(mixt_run *run)
 }
 
 /** A model that need only copy its input learns nothing. */
-static void doubt_tokens(mixt_run *run)
+static void warn_of_tokens(mixt_run *run)
 {
     const mixt__zoo_entry *entry;
     const char *name = mixt__config_string(run->config, MIXT_KEY_MODEL);
@@ -77,7 +77,7 @@ static void doubt_tokens(mixt_run *run)
 }
 
 /** Texts that a model has no outputs enough for: the loss leaves them out. */
-static void doubt_letters(mixt_run *run)
+static void warn_of_letters(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     int64_t stride;
@@ -92,7 +92,7 @@ static void doubt_letters(mixt_run *run)
 }
 
 /** Settings of a lesson that nobody gives. */
-static void doubt_lesson(mixt_run *run)
+static void warn_of_lesson(mixt_run *run)
 {
     static const mixt__config_key keys[] = {MIXT_KEY_DISTILL_WEIGHT, MIXT_KEY_DISTILL_TEMPERATURE,
                                             MIXT_KEY_DISTILL_POLICY};
@@ -107,7 +107,7 @@ static void doubt_lesson(mixt_run *run)
 }
 
 /** What there must be two of. */
-static void doubt_single(mixt_run *run)
+static void warn_of_single(mixt_run *run)
 {
     const mixt_data_info *info = mixt_data_describe(run->experiment.train);
     bool pairs = !strcmp(mixt__config_string(run->config, MIXT_KEY_MODEL), "pair");
@@ -120,7 +120,7 @@ static void doubt_single(mixt_run *run)
 }
 
 /** A translation into the same language, and a size that a vocabulary has not. */
-static void doubt_languages(mixt_run *run)
+static void warn_of_languages(mixt_run *run)
 {
     const char *from = mixt__config_string(run->config, MIXT_KEY_DATA_SOURCE),
                *into = mixt__config_string(run->config, MIXT_KEY_DATA_TARGET),
@@ -137,27 +137,27 @@ static void doubt_languages(mixt_run *run)
                        (long long)size, vocab, (long long)tokens);
 }
 
-void mixt__doubts_tell(mixt_run *run)
+void mixt__warnings_tell(mixt_run *run)
 {
-    doubt_length(run);
-    doubt_rate(run);
-    doubt_targets(run);
-    doubt_tokens(run);
-    doubt_letters(run);
-    doubt_lesson(run);
-    doubt_single(run);
-    doubt_languages(run);
+    warn_of_length(run);
+    warn_of_rate(run);
+    warn_of_targets(run);
+    warn_of_tokens(run);
+    warn_of_letters(run);
+    warn_of_lesson(run);
+    warn_of_single(run);
+    warn_of_languages(run);
 }
 
-void mixt__doubts_tell_teacher(mixt_run *run)
+void mixt__warnings_tell_teacher(mixt_run *run)
 {
-    char doubt[MIXT_WEIGHTS_DOUBT];
-    mixt__lesson_doubt(run->experiment.lesson, doubt);
-    if (*doubt)
-        mixt__run_note(run, true, "warning: distill.teacher: %s", doubt);
+    char warning[MIXT_WEIGHTS_WARNING];
+    mixt__lesson_warning(run->experiment.lesson, warning);
+    if (*warning)
+        mixt__run_note(run, true, "warning: distill.teacher: %s", warning);
 }
 
-void mixt__doubts_tell_data(mixt_run *run, const mixt_data *data)
+void mixt__warnings_tell_data(mixt_run *run, const mixt_data *data)
 {
     const char *line = data ? mixt_data_describe(data)->warnings : NULL;
     while (line && *line) {

@@ -1,6 +1,6 @@
 /* What in a table of samples may not be meant, as words for whoever opens it, and the size of its targets.
  *
- * A doubt never fails: the set opens as it would without it, and who trains on it decides.
+ * A warning never fails: the set opens as it would without it, and who trains on it decides.
  */
 #include "data/data.h"
 
@@ -24,7 +24,7 @@ mixt_status mixt__data_warn(mixt_data *data, const char *format, ...)
 }
 
 /** Images with channels first, read as very flat ones with very many channels. */
-static mixt_status doubt_shape(mixt_data *data, const mixt__table *table)
+static mixt_status warn_of_shape(mixt_data *data, const mixt__table *table)
 {
     enum { SIDE = 8 }; // an image smaller than that is more likely to be one with many channels
     const int64_t *d = table->dims;
@@ -40,7 +40,7 @@ static mixt_status doubt_shape(mixt_data *data, const mixt__table *table)
 }
 
 /** Classes that nothing is of: labels that begin at 1, or a label far from the others. */
-static mixt_status doubt_classes(mixt_data *data, const mixt__table *table)
+static mixt_status warn_of_classes(mixt_data *data, const mixt__table *table)
 {
     bool train = data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL;
     if (!train || !table->labels)
@@ -74,10 +74,10 @@ static mixt_status doubt_classes(mixt_data *data, const mixt__table *table)
                            table->path, (long long)count, (long long)table->classes, (long long)table->classes - 1);
 }
 
-mixt_status mixt__table_doubt(mixt_data *data, const mixt__table *table)
+mixt_status mixt__table_warning(mixt_data *data, const mixt__table *table)
 {
-    MIXT_TRY(doubt_shape(data, table));
-    MIXT_TRY(doubt_classes(data, table));
+    MIXT_TRY(warn_of_shape(data, table));
+    MIXT_TRY(warn_of_classes(data, table));
     double sum = 0, largest = 0;
     int64_t count = table->values ? table->rows * table->value_count : 0, known = 0;
     for (int64_t i = 0; i < count; i++) {
