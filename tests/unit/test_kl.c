@@ -203,7 +203,7 @@ static mixt_value teacher_fn(mixt_builder *b, mixt_value x)
     return mixt_linear(b, "big", x, .features = CLASSES, .no_bias = true);
 }
 
-static mixt_status give_lesson(void *user, mixt__params *params)
+static mixt_status give_distillation(void *user, mixt__params *params)
 {
     (void)user;
     assert_int_equal(params->given_count, 1);
@@ -219,7 +219,7 @@ static mixt_trainer *start_taught(mixt_context *context, const mixt__teacher *te
     mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .batch = ROWS, .precision = "fp32", .lr = 0.01f);
     mixt_trainer *t;
     assert_int_equal(mixt__trainer_open(context, &model, &o, &t), MIXT_OK);
-    t->inner->teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
+    t->inner->teacher = (mixt__trainer_teacher){.policy = policy, .load = give_distillation, .sum = "1"};
     if (mixt_trainer_compile(t, data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     for (int i = 0; i < CLASSES * INPUTS; i++)

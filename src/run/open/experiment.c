@@ -120,7 +120,7 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(data_spec(e, spec, SPEC_ROOM));
     mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
-    o.like = e->train ? e->train : e->facts ? e->facts : mixt__lesson_facts(e->lesson);
+    o.like = e->train ? e->train : e->facts ? e->facts : mixt__distillation_facts(e->distillation);
     plain_options(e, &o);
     audio_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
@@ -341,7 +341,7 @@ mixt_status mixt__experiment_open_train(mixt__experiment *e)
 static mixt_status open_data(mixt__experiment *e)
 {
     mixt_status status = mixt__experiment_open_train(e);
-    if (status == MIXT_ERROR_DATA && e->lesson)
+    if (status == MIXT_ERROR_DATA && e->distillation)
         return mixt__fail_context(status, "distill.teacher=%s was trained on other data",
                                   text(e, MIXT_KEY_DISTILL_TEACHER));
     MIXT_TRY(status);
@@ -473,11 +473,11 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }
-    if (e->lesson)
-        MIXT_TRY(mixt__lesson_fit(e, &model));
+    if (e->distillation)
+        MIXT_TRY(mixt__distillation_fit(e, &model));
     MIXT_TRY(make_trainer(e, &model));
-    if (e->lesson)
-        mixt__lesson_attach(e->lesson, e->trainer->inner);
+    if (e->distillation)
+        mixt__distillation_attach(e->distillation, e->trainer->inner);
     MIXT_TRY(join_ranks(e));
     mixt__trainer_want_layers(e->trainer->inner, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     return MIXT_OK;
@@ -487,7 +487,7 @@ static mixt_status open_trainer(mixt__experiment *e)
 static mixt_status open_parts(mixt__experiment *e, const mixt_config *config)
 {
     MIXT_TRY(open_context(e, config));
-    MIXT_TRY(mixt__lesson_open(config, &e->lesson));
+    MIXT_TRY(mixt__distillation_open(config, &e->distillation));
     MIXT_TRY(open_data(e));
     return open_trainer(e);
 }
@@ -528,7 +528,7 @@ void mixt__experiment_close(mixt__experiment *e)
     mixt_close(e->context); // recorded steps have sums in them
     if (e->device_sums)
         e->device_sums->close(!e->lost);
-    mixt__lesson_close(e->lesson);
+    mixt__distillation_close(e->distillation);
     mixt__phases_close(&e->phases);
     *e = (mixt__experiment){0};
 }

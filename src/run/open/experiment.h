@@ -16,7 +16,7 @@ typedef struct mixt__phases {
     int64_t current;
 } mixt__phases;
 
-typedef struct mixt__lesson mixt__lesson; // run/open/teacher.h
+typedef struct mixt__distillation mixt__distillation; // run/open/teacher.h
 
 typedef struct mixt__experiment {
     const mixt_config *config;            // borrowed
@@ -34,8 +34,8 @@ typedef struct mixt__experiment {
     mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
     uint64_t sums[2];       // of train and val: see mixt__experiment_sums
     bool summed;
-    mixt__lesson *lesson; // what distill.teacher names; NULL: none
-    int64_t positions;    // places of a text that the weights to begin with know; 0: none
+    mixt__distillation *distillation; // what distill.teacher names; NULL: none
+    int64_t positions;                // places of a text that the weights to begin with know; 0: none
     mixt__model_sizes sizes;
     mixt_trainer *trainer;
     int64_t total_steps, steps_per_epoch; // in updates

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct mixt__lesson {
+struct mixt__distillation {
     char path[MIXT_WEIGHTS_PATH];
     bool foreign; // a folder of another program
     mixt_config *config;
@@ -31,7 +31,7 @@ struct mixt__lesson {
     char sum[24];
 };
 
-static mixt_status refuse(const mixt__lesson *l, const char *what, const char *mine, const char *theirs)
+static mixt_status refuse(const mixt__distillation *l, const char *what, const char *mine, const char *theirs)
 {
     return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: %s: the teacher's %s, the data's %s", l->path, what,
                       theirs, mine);
@@ -39,7 +39,7 @@ static mixt_status refuse(const mixt__lesson *l, const char *what, const char *m
 
 /** What the teacher's run remembers of its data; a run that does not, or another program's model, is taken at its
  *  word. */
-static mixt_status open_facts(mixt__lesson *l)
+static mixt_status open_facts(mixt__distillation *l)
 {
     char run[MIXT_WEIGHTS_PATH + 16];
     json_t *inputs;
@@ -52,7 +52,7 @@ static mixt_status open_facts(mixt__lesson *l)
     return status;
 }
 
-static mixt_status open_tokens(mixt__lesson *l)
+static mixt_status open_tokens(mixt__distillation *l)
 {
     char run[MIXT_WEIGHTS_PATH + 16];
     mixt__run_inputs_folder(l->path, run, sizeof run);
@@ -63,7 +63,7 @@ static mixt_status open_tokens(mixt__lesson *l)
     return mixt__other_tokens_open(&l->tokens, run, l->config, kind);
 }
 
-static mixt_status open(mixt__lesson *l, const mixt_config *config)
+static mixt_status open(mixt__distillation *l, const mixt_config *config)
 {
     const char *path = mixt__config_string(config, MIXT_KEY_DISTILL_TEACHER),
                *precision = mixt__config_string(config, MIXT_KEY_DISTILL_POLICY);
@@ -84,33 +84,33 @@ static mixt_status open(mixt__lesson *l, const mixt_config *config)
     return open_tokens(l);
 }
 
-mixt_status mixt__lesson_open(const mixt_config *config, mixt__lesson **lesson)
+mixt_status mixt__distillation_open(const mixt_config *config, mixt__distillation **distillation)
 {
-    *lesson = NULL;
+    *distillation = NULL;
     if (!*mixt__config_string(config, MIXT_KEY_DISTILL_TEACHER))
         return MIXT_OK;
-    mixt__lesson *l = mixt__alloc(sizeof *l);
+    mixt__distillation *l = mixt__alloc(sizeof *l);
     if (!l)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a teacher");
     mixt_status status = open(l, config);
     if (status != MIXT_OK) {
-        mixt__lesson_close(l);
+        mixt__distillation_close(l);
         return mixt__fail_context(status, "distill.teacher");
     }
-    *lesson = l;
+    *distillation = l;
     return MIXT_OK;
 }
 
-const mixt_data *mixt__lesson_facts(const mixt__lesson *lesson)
+const mixt_data *mixt__distillation_facts(const mixt__distillation *distillation)
 {
-    return lesson ? lesson->facts : NULL;
+    return distillation ? distillation->facts : NULL;
 }
 
 /* ---- held against the data ---- */
 
 static const char *const target_words[] = {"auto", "classes", "values", "tokens", "texts"};
 
-static mixt_status check_numbers(const mixt__lesson *l, const char *what, int64_t mine, int64_t theirs)
+static mixt_status check_numbers(const mixt__distillation *l, const char *what, int64_t mine, int64_t theirs)
 {
     char a[32], b[32];
     snprintf(a, sizeof a, "%lld", (long long)mine);
@@ -119,7 +119,7 @@ static mixt_status check_numbers(const mixt__lesson *l, const char *what, int64_
 }
 
 /** Whether what the teacher was trained on is what the student sees. Texts may be shorter. */
-static mixt_status check_facts(const mixt__lesson *l, const mixt_data_info *info)
+static mixt_status check_facts(const mixt__distillation *l, const mixt_data_info *info)
 {
     const mixt_data_info *t = &l->facts->info;
     mixt__shape mine = mixt__shape_of(info->input_rank, info->input_dims),
@@ -139,7 +139,7 @@ static mixt_status check_facts(const mixt__lesson *l, const mixt_data_info *info
                 : check_numbers(l, "other classes", info->classes, t->classes);
 }
 
-static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
+static mixt_status check_data(const mixt__distillation *l, const mixt_data_info *info)
 {
     int64_t vocab = mixt__config_int(l->config, MIXT_KEY_NET_VOCAB);
     if (info->target != MIXT_TARGET_CLASS && info->target != MIXT_TARGET_TOKENS)
@@ -153,7 +153,7 @@ static mixt_status check_data(const mixt__lesson *l, const mixt_data_info *info)
 }
 
 /** Whether a number is the same class to both, where both have names for it. */
-static mixt_status check_classes(mixt__lesson *l, const mixt_data_info *info)
+static mixt_status check_classes(mixt__distillation *l, const mixt_data_info *info)
 {
     const char *const *theirs;
     int64_t count;
@@ -169,7 +169,7 @@ static mixt_status check_classes(mixt__lesson *l, const mixt_data_info *info)
 
 /** Whether a number is the same token to both. A teacher may know tokens that the data does not have, as long as both
  *  have as many scores. */
-static mixt_status check_tokens(const mixt__lesson *l, const mixt__experiment *e, const mixt_data_info *info)
+static mixt_status check_tokens(const mixt__distillation *l, const mixt__experiment *e, const mixt_data_info *info)
 {
     const mixt__other_tokens *t = &l->tokens;
     bool scores = info->target != MIXT_TARGET_TOKENS || l->sizes.rows == e->sizes.rows;
@@ -188,7 +188,7 @@ static mixt_status check_tokens(const mixt__lesson *l, const mixt__experiment *e
 /* ---- its model ---- */
 
 /** The names and shapes of its parameters, in the order in which they stand in a graph. */
-static mixt_status list_parameters(mixt__lesson *l, const mixt__model *model, const mixt_data *data)
+static mixt_status list_parameters(mixt__distillation *l, const mixt__model *model, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, 1);
     mixt__graph *graph;
@@ -208,7 +208,7 @@ static mixt_status list_parameters(mixt__lesson *l, const mixt__model *model, co
 }
 
 /** Tells one teacher from another: by the tensors that are taken, wherever their file lies. */
-static void take_sum(mixt__lesson *l)
+static void take_sum(mixt__distillation *l)
 {
     uint64_t sums[2] = {0};
     for (int64_t i = 0; i < l->weights->plan.count; i++) {
@@ -221,7 +221,7 @@ static void take_sum(mixt__lesson *l)
     snprintf(l->sum, sizeof l->sum, "%016llx", (unsigned long long)sums[0]);
 }
 
-static mixt_status open_weights(mixt__lesson *l, const mixt_data_info *info)
+static mixt_status open_weights(mixt__distillation *l, const mixt_data_info *info)
 {
     mixt__name_facts facts;
     mixt__weights_request request = {.path = l->path, .wanted = l->wanted, .count = l->count, .vocab = l->sizes.vocab};
@@ -235,9 +235,9 @@ static mixt_status open_weights(mixt__lesson *l, const mixt_data_info *info)
     return MIXT_OK;
 }
 
-mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
+mixt_status mixt__distillation_fit(mixt__experiment *e, mixt__model *model)
 {
-    mixt__lesson *l = e->lesson;
+    mixt__distillation *l = e->distillation;
     const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__experiment own = {.config = l->config};
     mixt__model teacher;
@@ -268,7 +268,7 @@ mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model)
     return MIXT_OK;
 }
 
-void mixt__lesson_warning(const mixt__lesson *l, char warning[MIXT_WEIGHTS_WARNING])
+void mixt__distillation_warning(const mixt__distillation *l, char warning[MIXT_WEIGHTS_WARNING])
 {
     *warning = '\0';
     if (l && l->weights)
@@ -279,7 +279,7 @@ void mixt__lesson_warning(const mixt__lesson *l, char warning[MIXT_WEIGHTS_WARNI
 
 static mixt_status load(void *user, mixt__params *params)
 {
-    mixt__lesson *l = user;
+    mixt__distillation *l = user;
     int64_t most = 1;
     for (int64_t i = 0; i < l->count; i++)
         most = params->table[params->count + i].count > most ? params->table[params->count + i].count : most;
@@ -294,14 +294,14 @@ static mixt_status load(void *user, mixt__params *params)
     return status;
 }
 
-void mixt__lesson_attach(mixt__lesson *l, mixt__trainer *trainer)
+void mixt__distillation_attach(mixt__distillation *l, mixt__trainer *trainer)
 {
     mixt__trainer_teacher teacher = {.policy = &l->policy->formats, .load = load, .user = l};
     memcpy(teacher.sum, l->sum, sizeof teacher.sum);
     mixt__trainer_set_teacher(trainer, &teacher);
 }
 
-void mixt__lesson_close(mixt__lesson *l)
+void mixt__distillation_close(mixt__distillation *l)
 {
     if (!l)
         return;

@@ -10,17 +10,17 @@
 #include "run/open/experiment.h"
 #include "store/weights.h"
 
-/** Opens what the configuration names. @param lesson NULL where it names none */
-mixt_status mixt__lesson_open(const mixt_config *config, mixt__lesson **lesson);
+/** Opens what the configuration names. @param distillation NULL where it names none */
+mixt_status mixt__distillation_open(const mixt_config *config, mixt__distillation **distillation);
 /** What the teacher's own samples were like, for a set that is to be like it; NULL: nobody knows. */
-const mixt_data *mixt__lesson_facts(const mixt__lesson *lesson);
+const mixt_data *mixt__distillation_facts(const mixt__distillation *distillation);
 /** Holds the teacher against the experiment's data, opens its parameters, and makes it the teacher of `model`. */
-mixt_status mixt__lesson_fit(mixt__experiment *e, mixt__model *model);
+mixt_status mixt__distillation_fit(mixt__experiment *e, mixt__model *model);
 /** What is doubtful about the file of its weights, once it is fitted: a line for people; "": nothing. */
-void mixt__lesson_warning(const mixt__lesson *lesson, char warning[MIXT_WEIGHTS_WARNING]);
+void mixt__distillation_warning(const mixt__distillation *distillation, char warning[MIXT_WEIGHTS_WARNING]);
 /** Hands it to the trainer of that model: before it is compiled. */
-void mixt__lesson_attach(mixt__lesson *lesson, mixt__trainer *trainer);
+void mixt__distillation_attach(mixt__distillation *distillation, mixt__trainer *trainer);
 /** NULL is allowed. */
-void mixt__lesson_close(mixt__lesson *lesson);
+void mixt__distillation_close(mixt__distillation *distillation);
 
 #endif

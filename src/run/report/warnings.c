@@ -91,12 +91,12 @@ static void warn_of_letters(mixt_run *run)
                        too_short.first, (long long)too_short.needed, (long long)too_short.outputs);
 }
 
-/** Settings of a lesson that nobody gives. */
-static void warn_of_lesson(mixt_run *run)
+/** Settings of a distillation that nobody gives. */
+static void warn_of_distillation(mixt_run *run)
 {
     static const mixt__config_key keys[] = {MIXT_KEY_DISTILL_WEIGHT, MIXT_KEY_DISTILL_TEMPERATURE,
                                             MIXT_KEY_DISTILL_POLICY};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !run->experiment.lesson; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !run->experiment.distillation; i++) {
         const mixt_config_record *record = &mixt__config_table[keys[i]];
         const char *usual = record->type == MIXT_CONFIG_STRING ? "\"\"" : record->fallback; // as it is written
         char *value = mixt__config_text(run->config, keys[i]);
@@ -144,7 +144,7 @@ void mixt__warnings_tell(mixt_run *run)
     warn_of_targets(run);
     warn_of_tokens(run);
     warn_of_letters(run);
-    warn_of_lesson(run);
+    warn_of_distillation(run);
     warn_of_single(run);
     warn_of_languages(run);
 }
@@ -152,7 +152,7 @@ void mixt__warnings_tell(mixt_run *run)
 void mixt__warnings_tell_teacher(mixt_run *run)
 {
     char warning[MIXT_WEIGHTS_WARNING];
-    mixt__lesson_warning(run->experiment.lesson, warning);
+    mixt__distillation_warning(run->experiment.distillation, warning);
     if (*warning)
         mixt__run_note(run, true, "warning: distill.teacher: %s", warning);
 }
