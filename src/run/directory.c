@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "data/data.h"
 #include "mixt/run.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/inputs.h"
 #include "store/file.h"
 
@@ -211,8 +211,8 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
     if (stat(run, &info) || !S_ISDIR(info.st_mode))
         return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", run);
-    if (mixt__foreign_is(run))
-        return mixt__foreign_config(run, config);
+    if (mixt__hf_folder_is(run))
+        return mixt__hf_folder_config(run, config);
     snprintf(setting, sizeof setting, "precision=%s", path);
     bool policy = !access(path, F_OK);
     snprintf(path, sizeof path, "%s/config.yaml", run);

@@ -5,7 +5,7 @@
 #include "run/auto/chosen.h"
 #include "run/advance.h"
 #include "run/open/fit.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
 #include "run/open/known.h"
@@ -105,7 +105,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
 {
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
-    MIXT_TRY(mixt__foreign_fill(run->config));
+    MIXT_TRY(mixt__hf_folder_fill(run->config));
     MIXT_TRY(mixt__steer_read(run));
     MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
@@ -179,12 +179,12 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
-    bool foreign = mixt__foreign_is(folder);
+    bool foreign = mixt__hf_folder_is(folder);
     if (foreign)
-        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt__config_string(run->config, MIXT_KEY_DATA_KIND)));
+        MIXT_TRY(mixt__hf_folder_check_text(folder, run->config, mixt__config_string(run->config, MIXT_KEY_DATA_KIND)));
     MIXT_TRY(mixt__known_open(run, folder));
     if (foreign) // the kind may have been found out by looking
-        MIXT_TRY(mixt__foreign_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
+        MIXT_TRY(mixt__hf_folder_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
     MIXT_TRY(foreign ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
                      : mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;

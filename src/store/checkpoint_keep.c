@@ -88,8 +88,8 @@ static bool belongs(const char *name, const json_t *files, const mixt__checkpoin
 }
 
 /** An entry of the folder that is no part of a checkpoint, in `name`; false: there is none. */
-static bool find_foreign(DIR *entries, const json_t *files, const mixt__checkpoint_content *content, bool *empty,
-                         char name[256])
+static bool find_hf_folder(DIR *entries, const json_t *files, const mixt__checkpoint_content *content, bool *empty,
+                           char name[256])
 {
     *empty = true;
     for (struct dirent *entry; (entry = readdir(entries));) {
@@ -123,7 +123,7 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
     const char *format = json_string_value(json_object_get(manifest, "format"));
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);
     bool empty, ours = manifest ? format && !strcmp(format, MIXT_CHECKPOINT_FORMAT) : access(inside, F_OK) == 0;
-    bool foreign = find_foreign(entries, json_object_get(manifest, "files"), content, &empty, name);
+    bool foreign = find_hf_folder(entries, json_object_get(manifest, "files"), content, &empty, name);
     closedir(entries);
     json_decref(manifest);
     if (empty || (ours && !foreign))

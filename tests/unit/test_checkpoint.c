@@ -134,7 +134,7 @@ static void test_every_flip_and_cut(void **state)
     }
 }
 
-static void test_foreign_folder(void **state)
+static void test_hf_folder(void **state)
 {
     (void)state;
     char folder[256], path[400];
@@ -449,7 +449,7 @@ int main(void)
         cmocka_unit_test(test_checksum),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_every_flip_and_cut),
-        cmocka_unit_test(test_foreign_folder),
+        cmocka_unit_test(test_hf_folder),
         cmocka_unit_test(test_found_aside),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_keep),

@@ -4,7 +4,7 @@
 
 #include "data/text/tokenizer.h"
 #include "run/open/experiment.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
 #include "run/open/policy.h"
@@ -135,8 +135,8 @@ static mixt_status load(mixt_context *context, const mixt_config *config, const 
     char path[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(check_writes(folder, entry));
-    bool foreign = mixt__foreign_is(folder);
-    if (!foreign || mixt__foreign_has_tokenizer(folder))
+    bool foreign = mixt__hf_folder_is(folder);
+    if (!foreign || mixt__hf_folder_has_tokenizer(folder))
         MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                      mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));

@@ -4,7 +4,7 @@
 #include "api/weights.h"
 #include "data/data.h"
 #include "data/text/inputs_text.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/init_rows.h"
 #include "run/open/inputs.h"
 #include "run/open/weights.h"
@@ -93,9 +93,9 @@ static const char *other_tokens(const mixt__experiment *e, const char *init, cha
     if (!strcmp(e->facts->info.kind, "tokens"))
         return NULL;
     mixt__run_inputs_folder(init, room, size);
-    if (!mixt__foreign_has_tokenizer(room))
+    if (!mixt__hf_folder_has_tokenizer(room))
         snprintf(room + strlen(room), size - strlen(room), "/" MIXT_VOCAB_FOLDER);
-    return mixt__foreign_has_tokenizer(room) && !(*used && mixt__same_file(room, used)) ? room : NULL;
+    return mixt__hf_folder_has_tokenizer(room) && !(*used && mixt__same_file(room, used)) ? room : NULL;
 }
 
 /** What the file is asked for. */

@@ -5,7 +5,7 @@
 
 #include "data/facts.h"
 #include "data/table/ids.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/inputs.h"
 #include "run/open/other_tokens.h"
 
@@ -111,7 +111,7 @@ static mixt_status compare_classes(mixt__init_rows *r, const mixt__experiment *e
     const mixt_data_info *info = &e->facts->info;
     mixt_data_array mine = {.names = info->class_names, .ids = info->classes}, theirs = {.ids = 0};
     bool found = false;
-    MIXT_TRY(mixt__foreign_labels(folder, then, &r->arena, &theirs.names, &theirs.ids));
+    MIXT_TRY(mixt__hf_folder_labels(folder, then, &r->arena, &theirs.names, &theirs.ids));
     int64_t other = mixt__data_facts_other_class(mine.names, mine.ids, theirs.names, theirs.ids);
     if (other < 0)
         return MIXT_OK;
@@ -150,7 +150,7 @@ static mixt_status tokens_config(const char *folder, bool run, mixt_config **con
     snprintf(path, sizeof path, "%s/config.yaml", folder);
     if (run && !access(path, F_OK))
         return mixt_run_folder_config(folder, config);
-    if (!mixt__foreign_has_tokenizer(folder))
+    if (!mixt__hf_folder_has_tokenizer(folder))
         return MIXT_OK;
     MIXT_TRY(mixt_config_new(config));
     snprintf(setting, sizeof setting, "data.vocab=%s", folder);

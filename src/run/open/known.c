@@ -2,7 +2,7 @@
 #include "run/open/known.h"
 
 #include "data/facts.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/inputs.h"
 #include "run/report/summary.h"
 #include "store/tensor.h"
@@ -13,7 +13,7 @@
 /** What a language model of others was trained on nobody knows: a text that mixt writes would say nothing of it. */
 static mixt_status need_text(const mixt_run *run, const char *folder)
 {
-    if (!mixt__foreign_is(folder) || strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_KIND), "text") ||
+    if (!mixt__hf_folder_is(folder) || strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_KIND), "text") ||
         *mixt__config_string(run->config, MIXT_KEY_DATA_PATH))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: say where a text is with data.path=…", folder);
@@ -23,8 +23,8 @@ mixt_status mixt__known_open(mixt_run *run, const char *folder)
 {
     mixt__known *known = &run->known;
     MIXT_TRY(mixt__run_inputs_read(folder, &known->inputs));
-    if (!known->inputs && mixt__foreign_is(folder))
-        MIXT_TRY(mixt__foreign_inputs(folder, run->config, &known->inputs));
+    if (!known->inputs && mixt__hf_folder_is(folder))
+        MIXT_TRY(mixt__hf_folder_inputs(folder, run->config, &known->inputs));
     if (!known->inputs) {
         MIXT_TRY(need_text(run, folder));
         return mixt__experiment_open(&run->experiment, run->config);

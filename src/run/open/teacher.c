@@ -4,7 +4,7 @@
 #include "data/facts.h"
 #include "data/text/inputs_text.h"
 #include "data/text/tokenizer.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
 #include "run/open/policy.h"
@@ -57,7 +57,7 @@ static mixt_status open_tokens(mixt__distillation *l)
     char run[MIXT_WEIGHTS_PATH + 16];
     mixt__run_inputs_folder(l->path, run, sizeof run);
     l->tokens = (mixt__other_tokens){.path = l->path, .to = "to the teacher", .whose = "the teacher's"};
-    if (l->foreign ? !mixt__foreign_has_tokenizer(l->path) : !l->facts)
+    if (l->foreign ? !mixt__hf_folder_has_tokenizer(l->path) : !l->facts)
         return MIXT_OK;
     const char *kind = l->foreign ? mixt__config_string(l->config, MIXT_KEY_DATA_KIND) : l->facts->info.kind;
     return mixt__other_tokens_open(&l->tokens, run, l->config, kind);
@@ -70,7 +70,7 @@ static mixt_status open(mixt__distillation *l, const mixt_config *config)
     if (snprintf(l->path, sizeof l->path, "%s", path) >= (int)sizeof l->path)
         return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher is longer than %zu bytes", sizeof l->path);
     MIXT_TRY(mixt_run_folder_config(path, &l->config));
-    l->foreign = mixt__foreign_is(path);
+    l->foreign = mixt__hf_folder_is(path);
     MIXT_TRY(
         mixt__run_weights_final(path, "distill.teacher=RUN/checkpoints/step-NNNNNNNN takes those of a checkpoint"));
     MIXT_TRY(
@@ -158,7 +158,7 @@ static mixt_status check_classes(mixt__distillation *l, const mixt_data_info *in
     const char *const *theirs;
     int64_t count;
     char a[256], b[256];
-    MIXT_TRY(mixt__foreign_labels(l->path, l->facts, &l->names, &theirs, &count));
+    MIXT_TRY(mixt__hf_folder_labels(l->path, l->facts, &l->names, &theirs, &count));
     int64_t other = mixt__data_facts_other_class(info->class_names, info->classes, theirs, count);
     if (other < 0)
         return MIXT_OK;

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/files.h"
 #include "base/status.h"
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 #include "run/report/history.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
@@ -173,7 +173,7 @@ mixt_status mixt_run_folder_weights(const char *folder, const char *weights, cha
     char found[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt__need(folder));
     MIXT_TRY(mixt__need(weights));
-    if (mixt__foreign_is(folder)) {
+    if (mixt__hf_folder_is(folder)) {
         snprintf(found, sizeof found, "%s/model.safetensors", folder);
         if (strcmp(weights, "final"))
             return mixt__fail(MIXT_ERROR_FILE, "%s: is no run of mixt's: it has no checkpoint '%s'", folder, weights);

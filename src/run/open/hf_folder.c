@@ -1,5 +1,5 @@
 /* From config.json to keys of a configuration. */
-#include "run/open/foreign.h"
+#include "run/open/hf_folder.h"
 
 #include "base/c_locale.h"
 #include "data/data.h"
@@ -20,19 +20,19 @@ static bool has(const char *folder, const char *name)
     return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && !access(path, F_OK);
 }
 
-bool mixt__foreign_is(const char *folder)
+bool mixt__hf_folder_is(const char *folder)
 {
     return has(folder, "config.json") && !has(folder, "config.yaml") &&
            (has(folder, "model.safetensors") || has(folder, "model.safetensors.index.json"));
 }
 
-bool mixt__foreign_has_tokenizer(const char *folder)
+bool mixt__hf_folder_has_tokenizer(const char *folder)
 {
     return has(folder, "tokenizer.json") || has(folder, "merges.txt") || has(folder, "vocab.bpe") ||
            has(folder, "vocab.txt");
 }
 
-mixt_status mixt__foreign_check_text(const char *folder, const mixt_config *config, const char *kind)
+mixt_status mixt__hf_folder_check_text(const char *folder, const mixt_config *config, const char *kind)
 {
     bool named = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
                  !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
@@ -123,7 +123,7 @@ static mixt_status set_data(mixt_config *config, const char *folder, const mixt_
     MIXT_TRY(set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
     if (entry->bidirectional)
         MIXT_TRY(set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
-    return mixt__foreign_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
+    return mixt__hf_folder_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
 }
 
 /** What mixt's own exports say of their data: its parts are cut as they were. */
@@ -157,7 +157,7 @@ static mixt_status fill_config(const char *folder, mixt_config *config)
     return mixt_config_check(config);
 }
 
-mixt_status mixt__foreign_config(const char *folder, mixt_config **config)
+mixt_status mixt__hf_folder_config(const char *folder, mixt_config **config)
 {
     MIXT_TRY(mixt_config_new(config));
     mixt_status status = fill_config(folder, *config);
@@ -168,13 +168,13 @@ mixt_status mixt__foreign_config(const char *folder, mixt_config **config)
     return status;
 }
 
-mixt_status mixt__foreign_fill(mixt_config *config)
+mixt_status mixt__hf_folder_fill(mixt_config *config)
 {
     const char *folder = mixt__config_string(config, MIXT_KEY_INIT);
     const mixt__zoo_entry *entry;
     mixt__name_facts facts;
     char path[PATH_BYTES];
-    if (!*folder || !mixt__foreign_is(folder))
+    if (!*folder || !mixt__hf_folder_is(folder))
         return MIXT_OK;
     mixt_status status = read_folder(folder, path, &entry, &facts);
     if (status == MIXT_ERROR_UNSUPPORTED) // of a program whose files tell their sizes otherwise
@@ -188,7 +188,8 @@ mixt_status mixt__foreign_fill(mixt_config *config)
     }
     if (strcmp(entry->name, model))
         return MIXT_OK;
-    if (entry->input == MIXT_MODEL_TEXTS && mixt__foreign_has_tokenizer(folder)) // tokens of other words would be noise
+    if (entry->input == MIXT_MODEL_TEXTS &&
+        mixt__hf_folder_has_tokenizer(folder)) // tokens of other words would be noise
         MIXT_TRY(set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
     return set_sizes(config, entry, &facts, true, path);
 }
@@ -215,15 +216,15 @@ static mixt_status read_labels(const char *path, const mixt__name_facts *facts, 
     return MIXT_OK;
 }
 
-mixt_status mixt__foreign_labels(const char *folder, const mixt_data *facts, mixt__arena *arena,
-                                 const char *const **labels, int64_t *count)
+mixt_status mixt__hf_folder_labels(const char *folder, const mixt_data *facts, mixt__arena *arena,
+                                   const char *const **labels, int64_t *count)
 {
     const mixt__zoo_entry *entry;
     mixt__name_facts sizes;
     char path[PATH_BYTES];
     *labels = facts ? facts->info.class_names : NULL;
     *count = facts ? facts->info.classes : 0;
-    if (facts || !mixt__foreign_is(folder))
+    if (facts || !mixt__hf_folder_is(folder))
         return MIXT_OK;
     mixt_status status = read_folder(folder, path, &entry, &sizes);
     if (status != MIXT_OK || entry->input != MIXT_MODEL_TEXTS || !sizes.classes)
@@ -253,7 +254,7 @@ static json_t *pack_inputs(const mixt__name_facts *f, int64_t seq, const char *c
                      "arrays", arrays);
 }
 
-mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, json_t **inputs)
+mixt_status mixt__hf_folder_inputs(const char *folder, const mixt_config *config, json_t **inputs)
 {
     const mixt__zoo_entry *entry;
     mixt__name_facts facts;
