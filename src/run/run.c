@@ -8,7 +8,7 @@
 #include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
-#include "run/open/known.h"
+#include "run/open/without_data.h"
 #include "run/loop.h"
 #include "run/open/memory.h"
 #include "run/report/metrics.h"
@@ -182,7 +182,7 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     bool foreign = mixt__hf_folder_is(folder);
     if (foreign)
         MIXT_TRY(mixt__hf_folder_check_text(folder, run->config, mixt__config_string(run->config, MIXT_KEY_DATA_KIND)));
-    MIXT_TRY(mixt__known_open(run, folder));
+    MIXT_TRY(mixt__without_data_open(run, folder));
     if (foreign) // the kind may have been found out by looking
         MIXT_TRY(mixt__hf_folder_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
     MIXT_TRY(foreign ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
@@ -214,7 +214,7 @@ void mixt_run_close(mixt_run *run)
     mixt__steer_close(run);
     mixt__experiment_close(&run->experiment);
     mixt_policy_free(run->policy);
-    mixt__known_close(&run->known);
+    mixt__without_data_close(&run->known);
     mixt_config_free(run->config);
     mixt__free(run->precision);
     mixt__free(run->phase_memory);
@@ -251,7 +251,7 @@ static mixt_status plan_validation(void *user)
 
 static mixt_status train(mixt_run *run)
 {
-    MIXT_TRY(mixt__known_data(run));
+    MIXT_TRY(mixt__without_data_data(run));
     MIXT_TRY(mixt__run_first_phase(run));
     MIXT_TRY(mixt__rank0_first(run->group, run->experiment.context->device, plan_validation, run));
     MIXT_TRY(mixt__run_begin(run));
@@ -351,7 +351,7 @@ mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
     *data = !strcmp(split, "train") ? e->train : !strcmp(split, "val") ? e->val : NULL;
     if (*data)
         return MIXT_OK;
-    return run->known.folder ? mixt__known_part(run, split, data)
+    return run->known.folder ? mixt__without_data_part(run, split, data)
                              : mixt__experiment_data(&run->experiment, split, data);
 }
 

@@ -45,12 +45,12 @@ typedef struct mixt__resume {
 } mixt__resume;
 
 /** A run that was opened for its weights: what it remembers of its data, which is opened when a part is asked for. */
-typedef struct mixt__known {
+typedef struct mixt__without_data {
     char *folder;   // of the run; NULL: its data is open
     json_t *inputs; // inputs.json
     bool checked;   // that the data is the one trained on, or said that it is not
     unsigned told;  // of which parts doubts were told: bits
-} mixt__known;
+} mixt__without_data;
 
 struct mixt_run {
     mixt__handle handle;
@@ -59,7 +59,7 @@ struct mixt_run {
     mixt__experiment experiment;
     mixt__run_dir dir; // from mixt_run_train on
     mixt__resume resume;
-    mixt__known known;
+    mixt__without_data known;
     struct {
         mixt_observer *hear;
         void *user;

@@ -176,7 +176,7 @@ static mixt_status read_lines(mixt_data *data, mixt__bytes *file, mixt__ratings 
 /* ---- who is known ---- */
 
 /** Numbers of names as `like` has them, where it has names. */
-static mixt_status take_known(const mixt_data *data, mixt__ratings *r)
+static mixt_status take_remembered(const mixt_data *data, mixt__ratings *r)
 {
     mixt__names *names[] = {&r->users, &r->items};
     for (int side = USER; side <= ITEM; side++) {
@@ -215,7 +215,7 @@ static mixt_status leave_unknown(mixt_data *data, mixt__ratings *r)
 mixt_status mixt__ratings_read(mixt_data *data, const char *path, mixt__ratings *r)
 {
     mixt__bytes file;
-    MIXT_TRY(take_known(data, r));
+    MIXT_TRY(take_remembered(data, r));
     MIXT_TRY(mixt__lines_read(path, &file));
     mixt_status status = mixt__ratings_room(r, mixt__lines_count(&file)) ? read_lines(data, &file, r) : no_memory(data);
     mixt__bytes_free(&file);

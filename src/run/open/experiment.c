@@ -510,7 +510,7 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     return check_faults(e);
 }
 
-mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs)
+mixt_status mixt__experiment_open_without_data(mixt__experiment *e, const mixt_config *config, const json_t *inputs)
 {
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));

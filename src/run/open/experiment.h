@@ -50,7 +50,7 @@ typedef struct mixt__experiment {
  *  update, ranks, group, on_device and threads. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
-mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs);
+mixt_status mixt__experiment_open_without_data(mixt__experiment *e, const mixt_config *config, const json_t *inputs);
 /** Opens the training part where it is not open, with the normalisation and classes that are known. */
 mixt_status mixt__experiment_open_train(mixt__experiment *e);
 /** Checksums by which the parts that are open, training and validation, are known again; computed once. */

@@ -28,7 +28,7 @@ static const mixt_data_array *named_ids(const mixt_data *data, const char *name)
 }
 
 /** Counts who is known, for people. */
-static void tell_known(mixt__init_rows *r, const mixt_data_array *array, const int64_t *from)
+static void tell_remembered(mixt__init_rows *r, const mixt_data_array *array, const int64_t *from)
 {
     size_t used = strlen(r->known);
     int64_t known = 0;
@@ -61,7 +61,7 @@ static mixt_status match_ids(mixt__init_rows *r, const mixt__experiment *e, cons
             r->rows[r->count++] = (mixt__weights_rows){.tensor = table, .from = from, .there = theirs->ids, .add = add};
     }
     if (!users)
-        tell_known(r, mine, from);
+        tell_remembered(r, mine, from);
     *found = from;
     return MIXT_OK;
 }

@@ -2,7 +2,7 @@
 #include "run/open/memory.h"
 
 #include "data/data.h"
-#include "run/open/known.h"
+#include "run/open/without_data.h"
 #include "train/checkpoint.h"
 #include "train/watch.h"
 #include "watch/monitor.h"
@@ -227,7 +227,7 @@ mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory)
     MIXT_TRY(mixt__need(memory));
     mixt__trainer *t = run->experiment.trainer->inner;
     mixt__account *before = mixt__account_use(run->account);
-    mixt_status status = mixt__known_data(run);
+    mixt_status status = mixt__without_data_data(run);
     if (status == MIXT_OK)
         status = mixt__run_plan_validation(run);
     if (status == MIXT_OK)

@@ -5,7 +5,7 @@
 #include "run/report/summary.h"
 
 #include "mixt/plan.h"
-#include "run/open/known.h"
+#include "run/open/without_data.h"
 #include "run/open/memory.h"
 
 #include <math.h>
@@ -229,7 +229,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(summary));
-    MIXT_TRY(mixt__known_data(run));
+    MIXT_TRY(mixt__without_data_data(run));
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = e->trainer->inner;
     *summary = (mixt_summary){.train = mixt_data_describe(e->train)};

@@ -1,5 +1,5 @@
 /* The data of a run that was trained before: looked for late, and compared with what the run remembers. */
-#include "run/open/known.h"
+#include "run/open/without_data.h"
 
 #include "data/facts.h"
 #include "run/open/hf_folder.h"
@@ -19,9 +19,9 @@ static mixt_status need_text(const mixt_run *run, const char *folder)
     return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: say where a text is with data.path=…", folder);
 }
 
-mixt_status mixt__known_open(mixt_run *run, const char *folder)
+mixt_status mixt__without_data_open(mixt_run *run, const char *folder)
 {
-    mixt__known *known = &run->known;
+    mixt__without_data *known = &run->known;
     MIXT_TRY(mixt__run_inputs_read(folder, &known->inputs));
     if (!known->inputs && mixt__hf_folder_is(folder))
         MIXT_TRY(mixt__hf_folder_inputs(folder, run->config, &known->inputs));
@@ -32,14 +32,14 @@ mixt_status mixt__known_open(mixt_run *run, const char *folder)
     known->folder = mixt__strdup(folder);
     if (!known->folder)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
-    mixt_status status = mixt__experiment_open_known(&run->experiment, run->config, known->inputs);
+    mixt_status status = mixt__experiment_open_without_data(&run->experiment, run->config, known->inputs);
     return status == MIXT_ERROR_FORMAT && !run->experiment.facts
                ? mixt__fail_context(status, "%s/%s", folder, MIXT_INPUTS_FILE)
                : status;
 }
 
 /** Whether a part has the checksum that the run remembers; yes where one of both is not known. */
-static bool same_samples(const mixt__known *known, const char *split, const mixt_data *data, uint64_t sum)
+static bool same_samples(const mixt__without_data *known, const char *split, const mixt_data *data, uint64_t sum)
 {
     const json_t *then = json_object_get(json_object_get(known->inputs, "trained_on"), split);
     const char *text = json_string_value(json_object_get(then, "checksum"));
@@ -49,7 +49,7 @@ static bool same_samples(const mixt__known *known, const char *split, const mixt
 
 static void compare(mixt_run *run)
 {
-    mixt__known *known = &run->known;
+    mixt__without_data *known = &run->known;
     mixt__experiment *e = &run->experiment;
     if (known->checked)
         return;
@@ -128,7 +128,7 @@ static void tell_part(mixt_run *run, const char *split, const mixt_data *data)
     run->known.told |= part;
 }
 
-mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
+mixt_status mixt__without_data_part(mixt_run *run, const char *split, mixt_data **data)
 {
     mixt__experiment *e = &run->experiment;
     *data = NULL;
@@ -154,17 +154,17 @@ mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
     return status;
 }
 
-mixt_status mixt__known_data(mixt_run *run)
+mixt_status mixt__without_data_data(mixt_run *run)
 {
     if (!run->known.folder)
         return MIXT_OK;
     mixt_data *train;
-    return mixt__known_part(run, "train", &train);
+    return mixt__without_data_part(run, "train", &train);
 }
 
-void mixt__known_close(mixt__known *known)
+void mixt__without_data_close(mixt__without_data *known)
 {
     mixt__free(known->folder);
     json_decref(known->inputs);
-    *known = (mixt__known){0};
+    *known = (mixt__without_data){0};
 }
