@@ -2,7 +2,7 @@
 #include "run/loop_inside.h"
 
 #include "base/threads.h"
-#include "run/auto/chosen.h"
+#include "run/auto/precision.h"
 #include "run/final.h"
 #include "run/open/fit.h"
 #include "run/health.h"
@@ -466,7 +466,7 @@ static mixt_status announce(mixt__loop *l)
         mixt__summary_tell(l->run);
         mixt__run_ranks_note(l->run);
         mixt__run_tell_phases(l->run);
-        mixt__chosen_tell(l->run);
+        mixt__auto_precision_tell(l->run);
         mixt__fit_tell(l->run);
         mixt__warnings_tell(l->run);
     }

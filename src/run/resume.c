@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "run/saves.h"
-#include "run/auto/chosen.h"
+#include "run/auto/precision.h"
 #include "run/report/history.h"
 #include "run/open/inputs.h"
 #include "policy/policy.h"
@@ -350,7 +350,7 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__resume_find(run, options));
     MIXT_TRY(take_policy(run));
     MIXT_TRY(apply_settings(r, options->settings, run->config));
-    MIXT_TRY(mixt__chosen_take(run));
+    MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(check_config(run, options->allow));
     MIXT_TRY(read_state(r, run->config));
     return choose(run);

@@ -2,7 +2,7 @@
 #include "run/run.h"
 
 #include "base/options.h"
-#include "run/auto/chosen.h"
+#include "run/auto/precision.h"
 #include "run/advance.h"
 #include "run/open/fit.h"
 #include "run/open/hf_folder.h"
@@ -107,7 +107,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt__hf_folder_fill(run->config));
     MIXT_TRY(mixt__steer_read(run));
-    MIXT_TRY(mixt__chosen_take(run));
+    MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
     MIXT_TRY(mixt__run_ranks_open(run, options));
@@ -240,7 +240,7 @@ static mixt_status open_directory(mixt_run *run)
     if (run->resume.run[0])
         return mixt__resume_directory(run);
     MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
-    MIXT_TRY(mixt__chosen_keep(run));
+    MIXT_TRY(mixt__auto_precision_keep(run));
     return mixt__run_inputs_write(run->dir.path, &run->experiment);
 }
 

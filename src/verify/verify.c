@@ -6,7 +6,7 @@
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
-#include "run/auto/chosen.h"
+#include "run/auto/precision.h"
 #include "run/open/init.h"
 #include "run/open/phases.h"
 #include "train/engine.h"
@@ -374,7 +374,7 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     v->price = given_or_none(o->price);
     const char *precision;
     char why[MIXT_PICK_TEXT];
-    MIXT_TRY(mixt__chosen_precision(config, &precision, why));
+    MIXT_TRY(mixt__auto_precision(config, &precision, why));
     v->precision = mixt__strdup(precision);
     v->model = mixt__strdup(mixt__config_string(config, MIXT_KEY_MODEL));
     if (!v->precision || !v->model)

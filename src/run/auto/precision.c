@@ -1,5 +1,5 @@
 /* Choosing, and keeping what was chosen. */
-#include "run/auto/chosen.h"
+#include "run/auto/precision.h"
 
 #include "steer/decision.h"
 #include "store/json.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-mixt_status mixt__chosen_precision(const mixt_config *config, const char **precision, char why[MIXT_PICK_TEXT])
+mixt_status mixt__auto_precision(const mixt_config *config, const char **precision, char why[MIXT_PICK_TEXT])
 {
     mixt_dtype format;
     *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
@@ -20,7 +20,7 @@ mixt_status mixt__chosen_precision(const mixt_config *config, const char **preci
     return MIXT_OK;
 }
 
-mixt_status mixt__chosen_take(mixt_run *run)
+mixt_status mixt__auto_precision_take(mixt_run *run)
 {
     const char *precision;
     char setting[96];
@@ -29,7 +29,7 @@ mixt_status mixt__chosen_take(mixt_run *run)
         return MIXT_OK;
     if (!*chosen->to) { // else the record says it
         *chosen = (mixt_decision){.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT};
-        MIXT_TRY(mixt__chosen_precision(run->config, &precision, chosen->text));
+        MIXT_TRY(mixt__auto_precision(run->config, &precision, chosen->text));
         snprintf(chosen->from, sizeof chosen->from, "auto");
         snprintf(chosen->to, sizeof chosen->to, "%s", precision);
     }
@@ -40,7 +40,7 @@ mixt_status mixt__chosen_take(mixt_run *run)
                : mixt_config_set(run->config, "auto.steer=true", "precision=auto");
 }
 
-void mixt__chosen_tell(mixt_run *run)
+void mixt__auto_precision_tell(mixt_run *run)
 {
     const mixt_decision *chosen = &run->steer.chosen;
     if (*chosen->to && !run->resume.run[0])
@@ -65,7 +65,7 @@ static mixt_status keep_policy(mixt_run *run, const mixt_decision *chosen)
     return status;
 }
 
-mixt_status mixt__chosen_keep(mixt_run *run)
+mixt_status mixt__auto_precision_keep(mixt_run *run)
 {
     const mixt_decision *chosen = &run->steer.chosen;
     if (!*chosen->to)
