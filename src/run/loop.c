@@ -293,7 +293,7 @@ static mixt_status go_back(mixt__loop *l, int64_t step)
     mixt_run_result *r = l->result;
     double energy_start = l->energy_start, energy = r->energy, step_seconds = r->step_seconds;
     mixt__saves_return(&l->saves, step);
-    MIXT_TRY(mixt__good_return(l->run, &state));
+    MIXT_TRY(mixt__good_states_return(l->run, &state));
     MIXT_TRY(mixt__rows_cut(&l->run->dir.metrics, state.metrics_bytes));
     MIXT_TRY(mixt__layers_return(l->run, state.layers_bytes));
     mixt__tensorboard_return(&l->run->tensorboard, l->run, state.steps);
@@ -321,7 +321,7 @@ static mixt_status take_decision(mixt__loop *l, const mixt_decision *d)
     mixt__saves_refresh(&l->saves);
     if (!stop || d->back >= 0) {
         mixt__loop_state state = mixt__loop_state_of(l);
-        mixt__good_take(l->run, &state);
+        mixt__good_states_take(l->run, &state);
         mixt__saves_save(&l->saves, &state);
     }
     return stop ? mixt__fail(MIXT_ERROR_DATA, "step %lld: %s%s", (long long)d->step, d->text,

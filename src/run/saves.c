@@ -113,7 +113,7 @@ static void ask_choices(mixt__saves *c)
 /** What every checkpoint of the run has: conditions, files beside the state, and what stays when others go. */
 static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
 {
-    const mixt__good *good = &c->run->steer.good;
+    const mixt__good_states *good = &c->run->steer.good;
     mixt__save_request r = {.step = step, .keep = c->keep, .wanted = {best}, .wanted_count = 1};
     if (good->open) {
         r.wanted[r.wanted_count++] = good->step;
@@ -136,7 +136,7 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
 /** What diagnosis needs of the updates up to the checkpoint's, as a file of its own. */
 static void add_trace(mixt__saves *c, mixt__save_request *r)
 {
-    const mixt__good *good = &c->run->steer.good;
+    const mixt__good_states *good = &c->run->steer.good;
     mixt__saves_wait(c); // it may be writing what is replaced here
     mixt__free(c->trace);
     c->trace = good->open ? mixt__trace_pack(&good->ring.trace, r->step, &c->trace_bytes) : NULL;
@@ -218,9 +218,9 @@ typedef struct good_state {
     const mixt__snapshot *snapshot; // NULL: there is no such state, or it is the one that is being saved
 } good_state;
 
-static void list_goods(const mixt__saves *c, int64_t step, good_state list[2])
+static void list_good_states(const mixt__saves *c, int64_t step, good_state list[2])
 {
-    const mixt__good *g = &c->run->steer.good;
+    const mixt__good_states *g = &c->run->steer.good;
     list[0] = (good_state){.step = g->older.step, .best = g->older.best, .run = g->older.run};
     list[1] = (good_state){.step = g->step, .best = g->best, .run = g->run};
     for (int i = 0; i < 2; i++)
@@ -264,23 +264,23 @@ static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
 }
 
 /** Those of both that are not there yet, by all ranks in the same order. No other save is under way. */
-static mixt_status save_goods(mixt__saves *c, int64_t step)
+static mixt_status save_good_states(mixt__saves *c, int64_t step)
 {
-    good_state goods[2];
+    good_state good_states[2];
     uint8_t lacking[2] = {0};
     if (!c->run->steer.good.open) // which is so on all ranks, or on none
         return MIXT_OK;
-    list_goods(c, step, goods);
+    list_good_states(c, step, good_states);
     for (int i = 0; i < 2; i++)
-        lacking[i] = !c->run->dir.silent && lacks(c, &goods[i]);
+        lacking[i] = !c->run->dir.silent && lacks(c, &good_states[i]);
     if (c->run->group)
         MIXT_TRY(mixt__group_broadcast(c->run->group, lacking, sizeof lacking, 1));
     for (int i = 0; i < 2; i++) {
         if (lacking[i] && by_parts(c)) {
-            mixt__save_request r = good_request(c, &goods[i]);
-            MIXT_TRY(mixt__saver_write_parts(c->saver, goods[i].snapshot, &r));
+            mixt__save_request r = good_request(c, &good_states[i]);
+            MIXT_TRY(mixt__saver_write_parts(c->saver, good_states[i].snapshot, &r));
         } else if (lacking[i]) {
-            MIXT_TRY(save_good_alone(c, &goods[i]));
+            MIXT_TRY(save_good_alone(c, &good_states[i]));
         }
     }
     return MIXT_OK;
@@ -304,7 +304,7 @@ static mixt__save_request state_request(mixt__saves *c, const mixt__loop_state *
 /** All ranks: each its part, of what rank 0 says. */
 static mixt_status save_parts(mixt__saves *c, const mixt__loop_state *state)
 {
-    MIXT_TRY(save_goods(c, state->steps));
+    MIXT_TRY(save_good_states(c, state->steps));
     mixt__save_request r = state_request(c, state);
     c->told = false;
     return mixt__saver_save_part(c->saver, &r);
@@ -314,7 +314,7 @@ static mixt_status save_parts(mixt__saves *c, const mixt__loop_state *state)
 static mixt_status save_alone(mixt__saves *c, const mixt__loop_state *state)
 {
     mixt__trainer *t = c->run->experiment.trainer->inner;
-    MIXT_TRY(save_goods(c, state->steps));
+    MIXT_TRY(save_good_states(c, state->steps));
     if (mixt__ranks_apart(t))
         MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
     if (c->run->dir.silent)

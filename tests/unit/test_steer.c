@@ -44,7 +44,7 @@ static mixt_status watch(void *user, mixt_run *run, const mixt_event *event)
 {
     seen *s = user;
     if (event->kind == MIXT_EVENT_START && s->no_memory)
-        mixt__good_close(&run->steer.good);
+        mixt__good_states_close(&run->steer.good);
     if (event->kind == MIXT_EVENT_DECISION) {
         s->heard++;
         s->last = *event->decision;

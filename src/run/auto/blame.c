@@ -12,7 +12,7 @@ static mixt_status look(mixt_run *run, int64_t step, mixt_debug **debug)
     mixt__experiment *e = &run->experiment;
     if (e->phases.policy && mixt__policy_phase_at(e->phases.policy, run->steer.good.step + 1) != e->phases.current)
         return mixt__fail(MIXT_ERROR_STATE, "another phase lies between"); // whose updates cannot be made here
-    MIXT_TRY(mixt__snapshot_restore(mixt__good_snapshot(run), e->trainer->inner));
+    MIXT_TRY(mixt__snapshot_restore(mixt__good_states_snapshot(run), e->trainer->inner));
     MIXT_TRY(mixt__advance_to(run, step - 1));
     return mixt_debug_step(e->trainer, e->train, debug);
 }
@@ -20,7 +20,7 @@ static mixt_status look(mixt_run *run, int64_t step, mixt_debug **debug)
 void mixt__blame(mixt_run *run, int64_t step, mixt_finding *finding)
 {
     mixt_debug *debug = NULL;
-    if (run->group || !mixt__good_snapshot(run) || look(run, step, &debug) != MIXT_OK)
+    if (run->group || !mixt__good_states_snapshot(run) || look(run, step, &debug) != MIXT_OK)
         return;
     mixt_debug_info info = mixt_debug_describe(debug);
     const mixt_debug_value *value = info.first_nonfinite >= 0 ? mixt_debug_value_at(debug, info.first_nonfinite) : NULL;

@@ -60,7 +60,7 @@ void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
     f->layer_count = 0;
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
         snprintf(f->layers[f->layer_count++], sizeof f->layers[0], "%s", d->layers[i]);
-    mixt__good_choose(run, d->good);
+    mixt__good_states_choose(run, d->good);
     if (f->good >= 0)
-        f->good = mixt__good_step(run);
+        f->good = mixt__good_states_step(run);
 }

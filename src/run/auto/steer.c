@@ -93,11 +93,11 @@ mixt_status mixt__steer_open(mixt_run *run)
     if (mixt__steer_wanted(run)) {
         mixt_controller_options options = wanted(run);
         MIXT_TRY(mixt_controller_new(&options, &s->controller));
-        mixt__good_open(&s->good, run);
+        mixt__good_states_open(&s->good, run);
     }
     mixt__steer_remember(run);
     if (from && s->controller)
-        mixt__good_resume(run);
+        mixt__good_states_resume(run);
     run->result.decisions = s->decisions;
     run->result.rollbacks = s->rollbacks;
     return mixt__run_agree(run, MIXT_OK); // all have read what rank 0 may soon remove
@@ -107,7 +107,7 @@ void mixt__steer_close(mixt_run *run)
 {
     mixt__steer *s = &run->steer;
     mixt_controller_free(s->controller);
-    mixt__good_close(&s->good);
+    mixt__good_states_close(&s->good);
     for (int i = 0; i < s->asked_count; i++)
         mixt__decision_free(&s->asked[i]);
     for (int64_t i = 0; i < s->recorded_count; i++)
@@ -167,7 +167,7 @@ static void judge(mixt_run *run)
     mixt__steer *s = &run->steer;
     mixt_decision lower;
     mixt_signals signals = mixt__events_signals(run);
-    mixt__good_add(run);
+    mixt__good_states_add(run);
     s->troubled |= mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
     if (!s->troubled)
         find_suspicion(run);
@@ -200,7 +200,7 @@ mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *eve
 static bool may_go_back(const mixt_run *run)
 {
     return run->steer.controller && mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, MIXT_ACTION_ROLLBACK - 1) &&
-           mixt__good_step(run) >= 0;
+           mixt__good_states_step(run) >= 0;
 }
 
 bool mixt__steer_returns(const mixt_run *run)
@@ -216,13 +216,13 @@ bool mixt__steer_due(const mixt_run *run, int64_t step)
 void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state)
 {
     if (run->steer.controller && !run->steer.troubled && mixt_controller_calm(run->steer.controller))
-        mixt__good_take(run, state);
+        mixt__good_states_take(run, state);
 }
 
 void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
 {
     if (run->steer.controller && !run->steer.troubled)
-        mixt__good_take(run, state);
+        mixt__good_states_take(run, state);
 }
 
 /* ---- deciding ---- */
@@ -232,7 +232,7 @@ static mixt_finding signs(const mixt_run *run)
 {
     const mixt__trainer *t = run->experiment.trainer->inner;
     const mixt__scaling *scaling = &mixt__trainer_settings_of(t)->scaling;
-    mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_step(run) : -1};
+    mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_states_step(run) : -1};
     f.low = mixt__policy_lowers(&mixt__trainer_settings_of(t)->policy);
     snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(mixt__trainer_settings_of(t)->policy.forward));
     if (!scaling->enabled || scaling->dynamic)
@@ -299,7 +299,7 @@ static bool find_next(mixt_run *run, mixt_decision *decision)
     *decision = s->asked[0];
     memmove(s->asked, s->asked + 1, (size_t)--s->asked_count * sizeof *s->asked);
     decision->step = run->last.step;
-    decision->back = decision->back >= 0 ? mixt__good_step(run) : -1;
+    decision->back = decision->back >= 0 ? mixt__good_states_step(run) : -1;
     return true;
 }
 

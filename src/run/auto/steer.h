@@ -12,7 +12,7 @@
 #define MIXT_RUN_STEER_H
 
 #include "mixt/run.h"
-#include "run/auto/good.h"
+#include "run/auto/good_states.h"
 
 #include <jansson.h>
 
@@ -20,7 +20,7 @@ enum { MIXT_DECISIONS_ASKED = 8, MIXT_BATCHES_SKIPPED = 64 };
 
 typedef struct mixt__steer {
     mixt_controller *controller; // NULL: nobody decides
-    mixt__good good;
+    mixt__good_states good;
     mixt_alert alerts[MIXT_ALERTS_MAX]; // of the newest update
     int alert_count;
     mixt_trouble trouble;   // that waits for a decision

@@ -6,8 +6,8 @@
  * A run that is killed and goes on must go back to where it would have gone back to: so every checkpoint of a later
  * update has the good state beside it, as a checkpoint of its own.
  */
-#ifndef MIXT_RUN_GOOD_H
-#define MIXT_RUN_GOOD_H
+#ifndef MIXT_RUN_GOOD_STATES_H
+#define MIXT_RUN_GOOD_STATES_H
 
 #include "run/state.h"
 #include "steer/snapshots.h"
@@ -16,7 +16,7 @@ typedef struct mixt_run mixt_run;
 
 #define MIXT_TRACE_FILE "trace.bin" // of a checkpoint: what updates before it have left
 
-typedef struct mixt__good {
+typedef struct mixt__good_states {
     bool open;    // there is memory for snapshots
     int64_t step; // of the newest; -1: none was taken
     int64_t best; // that was the best checkpoint then
@@ -26,28 +26,28 @@ typedef struct mixt__good {
         json_t *run;
     } older; // the one before; step -1: none
     mixt__snapshots ring;
-} mixt__good;
+} mixt__good_states;
 
 /** Takes the memory; without, says so. The trainer must have its own. */
-void mixt__good_open(mixt__good *good, mixt_run *run);
+void mixt__good_states_open(mixt__good_states *good, mixt_run *run);
 /** Bytes that it takes. */
-size_t mixt__good_bytes(const mixt_run *run);
+size_t mixt__good_states_bytes(const mixt_run *run);
 /** The state after the newest update is the one to go back to. A failure is told, and the one before stays. */
-void mixt__good_take(mixt_run *run, const mixt__loop_state *state);
+void mixt__good_states_take(mixt_run *run, const mixt__loop_state *state);
 /** The same for a run that goes on from a checkpoint: the good states of then; the state that it goes on from where
  *  something has changed that decides bits. */
-void mixt__good_resume(mixt_run *run);
+void mixt__good_states_resume(mixt_run *run);
 /** The update that the run would go back to; -1: there is no good state. */
-int64_t mixt__good_step(const mixt_run *run);
+int64_t mixt__good_states_step(const mixt_run *run);
 /** The snapshot that it would go back to; NULL: there is none. */
-const mixt__snapshot *mixt__good_snapshot(const mixt_run *run);
+const mixt__snapshot *mixt__good_states_snapshot(const mixt_run *run);
 /** Takes in an update, for the trace. A failure is told. */
-void mixt__good_add(mixt_run *run);
+void mixt__good_states_add(mixt_run *run);
 /** Lets the state of update `step`, which is kept, be the one to go back to. */
-void mixt__good_choose(mixt_run *run, int64_t step);
+void mixt__good_states_choose(mixt_run *run, int64_t step);
 /** Trainer and monitor as they were then. @param state receives the loop's */
-mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state);
-void mixt__good_close(mixt__good *good);
+mixt_status mixt__good_states_return(mixt_run *run, mixt__loop_state *state);
+void mixt__good_states_close(mixt__good_states *good);
 
 enum { MIXT_BITS_TEXT = 20 };
 /** A hash of all that decides the bits of an update but its state: settings, schedule, device, threads, data and its

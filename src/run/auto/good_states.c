@@ -1,5 +1,5 @@
 /* Taking the good state, and going back to it. */
-#include "run/auto/good.h"
+#include "run/auto/good_states.h"
 
 #include "data/data.h"
 #include "policy/policy.h"
@@ -15,17 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-size_t mixt__good_bytes(const mixt_run *run)
+size_t mixt__good_states_bytes(const mixt_run *run)
 {
     return mixt__steer_wanted(run) ? mixt__snapshots_bytes(run->experiment.trainer->inner,
                                                            mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY))
                                    : 0;
 }
 
-void mixt__good_open(mixt__good *g, mixt_run *run)
+void mixt__good_states_open(mixt__good_states *g, mixt_run *run)
 {
     int64_t every = mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY);
-    *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
+    *g = (mixt__good_states){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
     mixt_status mine = mixt__snapshots_open(&g->ring, run->experiment.trainer->inner, every);
     g->open = mixt__run_agree_once(run, mine) == MIXT_OK;
     if (g->open)
@@ -36,24 +36,24 @@ void mixt__good_open(mixt__good *g, mixt_run *run)
         mixt__snapshots_close(&g->ring);
 }
 
-void mixt__good_close(mixt__good *g)
+void mixt__good_states_close(mixt__good_states *g)
 {
     if (g->open)
         mixt__snapshots_close(&g->ring);
     json_decref(g->run);
     json_decref(g->older.run);
-    *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
+    *g = (mixt__good_states){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
 }
 
-const mixt__snapshot *mixt__good_snapshot(const mixt_run *run)
+const mixt__snapshot *mixt__good_states_snapshot(const mixt_run *run)
 {
-    const mixt__good *g = &run->steer.good;
+    const mixt__good_states *g = &run->steer.good;
     return g->open ? mixt__snapshots_state(&g->ring, g->step) : NULL;
 }
 
-void mixt__good_add(mixt_run *run)
+void mixt__good_states_add(mixt_run *run)
 {
-    mixt__good *g = &run->steer.good;
+    mixt__good_states *g = &run->steer.good;
     if (g->open && mixt__snapshots_add(&g->ring, &run->last) != MIXT_OK)
         mixt__run_note(run, true, "step %lld: cannot be computed again: %s", (long long)run->last.step,
                        mixt_error_text());
@@ -66,7 +66,7 @@ static bool same_settings(const mixt__snapshot *a, const mixt__snapshot *b)
 }
 
 /** The newest becomes the older one, where its snapshot is still there and of use. @param run is taken over */
-static void put_first(mixt__good *g, int64_t step, int64_t best, json_t *run)
+static void put_first(mixt__good_states *g, int64_t step, int64_t best, json_t *run)
 {
     if (g->step != step) {
         json_decref(g->older.run);
@@ -83,9 +83,9 @@ static void put_first(mixt__good *g, int64_t step, int64_t best, json_t *run)
     g->run = run;
 }
 
-void mixt__good_choose(mixt_run *run, int64_t step)
+void mixt__good_states_choose(mixt_run *run, int64_t step)
 {
-    mixt__good *g = &run->steer.good;
+    mixt__good_states *g = &run->steer.good;
     if (!g->open || step != g->older.step || step < 0)
         return;
     json_decref(g->run);
@@ -96,9 +96,9 @@ void mixt__good_choose(mixt_run *run, int64_t step)
     g->older.step = -1;
 }
 
-void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
+void mixt__good_states_take(mixt_run *run, const mixt__loop_state *state)
 {
-    mixt__good *g = &run->steer.good;
+    mixt__good_states *g = &run->steer.good;
     int64_t before = g->step;
     if (!g->open)
         return;
@@ -139,9 +139,9 @@ static int64_t newest(const mixt_run *run)
     return step;
 }
 
-int64_t mixt__good_step(const mixt_run *run)
+int64_t mixt__good_states_step(const mixt_run *run)
 {
-    const mixt__good *g = &run->steer.good;
+    const mixt__good_states *g = &run->steer.good;
     return g->open ? g->step : run->group ? -1 : newest(run); // which is there for rank 0 before the others see it
 }
 
@@ -182,10 +182,10 @@ static mixt_status return_to_checkpoint(mixt_run *run, mixt__loop_state *state)
     return status;
 }
 
-mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state)
+mixt_status mixt__good_states_return(mixt_run *run, mixt__loop_state *state)
 {
-    mixt__good *g = &run->steer.good;
-    if (mixt__good_step(run) < 0)
+    mixt__good_states *g = &run->steer.good;
+    if (mixt__good_states_step(run) < 0)
         return mixt__fail(MIXT_ERROR_STATE, "there is no good state to go back to");
     if (!g->open)
         return return_to_checkpoint(run, state);
@@ -211,7 +211,7 @@ static mixt_status restore_at(mixt_run *run, const mixt__checkpoint *checkpoint,
 /** The checkpoint of the good state of then, which lies beside the one that the run goes on from. */
 static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
 {
-    mixt__good *g = &run->steer.good;
+    mixt__good_states *g = &run->steer.good;
     mixt__loop_state state;
     json_t *scalars = json_object_get(checkpoint->scalars, "run");
     MIXT_TRY(mixt__loop_state_unpack(json_object_get(scalars, "loop"), &state));
@@ -274,14 +274,14 @@ static bool same_bits(mixt_run *run, const mixt__checkpoint *c)
     return json_is_string(kept) && !strcmp(json_string_value(kept), hash);
 }
 
-void mixt__good_resume(mixt_run *run)
+void mixt__good_states_resume(mixt_run *run)
 {
     const mixt__checkpoint *now = run->resume.checkpoint;
     int64_t at = run->resume.state.steps, newest = named_step(now, "good"), older = named_step(now, "older");
     if (!run->steer.good.open)
         return;
     if (!same_bits(run, now)) { // what came before would give other bits, and look like a machine that errs
-        mixt__good_take(run, &run->resume.state);
+        mixt__good_states_take(run, &run->resume.state);
         mixt__trace_start(&run->steer.good.ring.trace, at + 1);
         return;
     }
@@ -292,6 +292,6 @@ void mixt__good_resume(mixt_run *run)
     if ((has_older || has_newest) && enter_phase(run, at) == MIXT_OK)
         (void)mixt__resume_restore_from(run, now); // as it was a moment ago
     if (!there)
-        mixt__good_take(run, &run->resume.state);
+        mixt__good_states_take(run, &run->resume.state);
     resume_trace(run, now);
 }
