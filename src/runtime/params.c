@@ -98,7 +98,7 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
     size_t n = (size_t)graph->param_count + 1;
     p->device = device;
     p->count = own_count(graph);
-    p->given_count = graph->param_count - p->count;
+    p->fixed_count = graph->param_count - p->count;
     p->moments = training ? moments : -1; // -1: no gradients either
     p->moment_format = moment_format;
     p->table = mixt__alloc(n * sizeof *p->table);
@@ -113,7 +113,7 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
         complete = p->table[i].name != NULL;
     }
-    if (!complete || mixt__params_lay_out_given(p, graph) != MIXT_OK) {
+    if (!complete || mixt__params_lay_out_fixed(p, graph) != MIXT_OK) {
         mixt__params_free(p);
         *params = NULL;
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
@@ -150,12 +150,12 @@ mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *sh
 mixt_status mixt__params_allocate(mixt__params *p)
 {
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
-    if (p->given_bytes) {
-        p->given_block = mixt__device_alloc(p->device, p->given_bytes);
-        if (!p->given_block)
+    if (p->fixed_bytes) {
+        p->fixed_block = mixt__device_alloc(p->device, p->fixed_bytes);
+        if (!p->fixed_block)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of a teacher's parameters on %s",
-                              p->given_bytes, p->device->backend->name);
-        MIXT_TRY(mixt__device_zero(p->device, p->given_block, p->given_bytes));
+                              p->fixed_bytes, p->device->backend->name);
+        MIXT_TRY(mixt__device_zero(p->device, p->fixed_block, p->fixed_bytes));
     }
     p->taken = true;
     return mixt__params_take_roles(p, MIXT_LIFE_COPIES);
@@ -177,13 +177,13 @@ mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
 {
     mixt__param_role *weight = &p->roles[MIXT_PARAM_WEIGHT];
     if (p->total != owner->total || p->state_total != owner->state_total ||
-        (p->given_count && p->given_bytes != owner->given_bytes))
+        (p->fixed_count && p->fixed_bytes != owner->fixed_bytes))
         return mixt__fail(MIXT_ERROR_STATE, "parameters of another layout: %lld and %lld numbers, not %lld and %lld",
                           (long long)p->total, (long long)p->state_total, (long long)owner->total,
                           (long long)owner->state_total);
     p->shared = p->taken = weight->borrowed = true;
     weight->data = owner->roles[MIXT_PARAM_WEIGHT].data;
-    p->given_block = owner->given_block;
+    p->fixed_block = owner->fixed_block;
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_GRADIENTS));
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_COPIES));
@@ -206,12 +206,12 @@ void mixt__params_release_training(mixt__params *p)
 void mixt__params_release(mixt__params *p)
 {
     if (p->shared)
-        p->given_block = NULL;
+        p->fixed_block = NULL;
     mixt__params_release_training(p);
     mixt__params_drop_roles(p, MIXT_LIFE_WEIGHTS);
     mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
-    mixt__device_free(p->device, p->given_block);
-    p->given_block = NULL;
+    mixt__device_free(p->device, p->fixed_block);
+    p->fixed_block = NULL;
     p->taken = false;
 }
 
@@ -227,7 +227,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->offset);
     mixt__free(p->state_offset);
     mixt__free(p->copies);
-    mixt__free(p->given);
+    mixt__free(p->fixed);
     mixt__free(p->shard.slices);
     mixt__free(p->shard.window_at);
     mixt__free(p);
@@ -429,7 +429,7 @@ mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *v
 void *mixt__params_address(const mixt__params *p, const mixt__value *value, int64_t node)
 {
     if (value->param >= p->count)
-        return mixt__params_given_address(p, value->param, value->dtype);
+        return mixt__params_fixed_address(p, value->param, value->dtype);
     if (value->role == MIXT_ROLE_GRAD) {
         int32_t segment = p->segment_of[value->param];
         return mixt__role_at(&p->roles[MIXT_PARAM_GRADIENT],
@@ -461,8 +461,8 @@ mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
 mixt_status mixt__params_retype(mixt__params *p, const mixt__graph *graph)
 {
     MIXT_TRY(mixt__params_match(p, graph));
-    if (p->given_count)
-        MIXT_TRY(mixt__params_lay_out_given(p, graph));
+    if (p->fixed_count)
+        MIXT_TRY(mixt__params_lay_out_fixed(p, graph));
     mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
     lay_out_copies(p, graph);
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_COPIES));

@@ -16,9 +16,9 @@ typedef struct mixt__param_copy {
 } mixt__param_copy;
 
 /** Where a teacher's parameter lies. */
-typedef struct mixt__param_given {
+typedef struct mixt__param_fixed {
     int64_t offset[MIXT_DTYPE_COUNT]; // in the block, in bytes, by format; -1: nobody reads it in that one
-} mixt__param_given;
+} mixt__param_fixed;
 
 /** Elements of the flat arenas that this rank has of those that are shared out. */
 typedef struct mixt__param_slice {
@@ -45,10 +45,10 @@ typedef struct mixt__params {
     mixt__arena names;
     mixt__param *table; // copy of the graph's table, names included
     int64_t count;      // of the model's own; a teacher's stand behind them
-    int64_t given_count;
-    mixt__param_given *given; // by those
-    size_t given_bytes;
-    char *given_block;       // the owner's where the masters are another's
+    int64_t fixed_count;
+    mixt__param_fixed *fixed; // by those
+    size_t fixed_bytes;
+    char *fixed_block;       // the owner's where the masters are another's
     mixt__segment *segments; // one per parameter that is trained, in table order
     int64_t segment_count;
     int32_t *segment_of;        // by parameter; -1: a running statistic, or frozen
@@ -146,11 +146,11 @@ mixt_status mixt__params_place(const mixt__params *params, int32_t index, bool g
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
 
 /** Lays out the parameters of a graph's teacher, which stand behind the others in the table. */
-mixt_status mixt__params_lay_out_given(mixt__params *params, const mixt__graph *graph);
+mixt_status mixt__params_lay_out_fixed(mixt__params *params, const mixt__graph *graph);
 /** Gives a teacher's parameter its values, rounded to the formats in which it is read. @param index from 0 */
 mixt_status mixt__params_give(mixt__params *params, int64_t index, const float *values);
 /** Device address of a teacher's parameter in one format. */
-void *mixt__params_given_address(const mixt__params *params, int32_t param, mixt_dtype dtype);
+void *mixt__params_fixed_address(const mixt__params *params, int32_t param, mixt_dtype dtype);
 
 /** Keeps the running statistics as they are now: after they were set by hand. */
 mixt_status mixt__params_keep_statistics(mixt__params *params);

@@ -318,12 +318,12 @@ mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
                                 .copies = sums[MIXT_COUNTS_COPIES],
                                 .gradients = sums[MIXT_COUNTS_GRADIENTS],
                                 .moments = sums[MIXT_COUNTS_MOMENTS],
-                                .state = sums[MIXT_COUNTS_STATE] + (p->shared ? 0 : p->given_bytes)};
+                                .state = sums[MIXT_COUNTS_STATE] + (p->shared ? 0 : p->fixed_bytes)};
 }
 
 size_t mixt__params_weight_bytes(const mixt__params *p)
 {
-    size_t bytes = p->given_bytes;
+    size_t bytes = p->fixed_bytes;
     for (int id = 0; id < MIXT_PARAM_ROLES; id++)
         if (p->roles[id].life == MIXT_LIFE_WEIGHTS || p->roles[id].life == MIXT_LIFE_COPIES)
             bytes += p->roles[id].bytes;

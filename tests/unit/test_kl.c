@@ -206,7 +206,7 @@ static mixt_value teacher_fn(mixt_builder *b, mixt_value x)
 static mixt_status give_distillation(void *user, mixt__params *params)
 {
     (void)user;
-    assert_int_equal(params->given_count, 1);
+    assert_int_equal(params->fixed_count, 1);
     assert_string_equal(params->table[params->count].name, "teacher.big.weight");
     return mixt__params_give(params, 0, lesson);
 }

@@ -18,24 +18,24 @@ static bool is_read(const mixt__param *param, mixt_dtype dtype)
     return dtype == MIXT_DTYPE_FP32 ? param->value : param->low[dtype];
 }
 
-mixt_status mixt__params_lay_out_given(mixt__params *p, const mixt__graph *graph)
+mixt_status mixt__params_lay_out_fixed(mixt__params *p, const mixt__graph *graph)
 {
-    size_t before = p->given_bytes;
-    bool again = p->given;
+    size_t before = p->fixed_bytes;
+    bool again = p->fixed;
     if (!again)
-        p->given = mixt__alloc((size_t)(p->given_count + 1) * sizeof *p->given);
-    if (!p->given)
+        p->fixed = mixt__alloc((size_t)(p->fixed_count + 1) * sizeof *p->fixed);
+    if (!p->fixed)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the table of a teacher's parameters");
-    p->given_bytes = 0;
-    for (int64_t i = 0; i < p->given_count; i++)
+    p->fixed_bytes = 0;
+    for (int64_t i = 0; i < p->fixed_count; i++)
         for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
             const mixt__param *param = &graph->params[p->count + i];
             bool read = is_read(param, (mixt_dtype)d);
-            p->given[i].offset[d] = read ? (int64_t)p->given_bytes : -1;
-            p->given_bytes += read ? padded((size_t)param->count * mixt_dtype_size((mixt_dtype)d)) : 0;
+            p->fixed[i].offset[d] = read ? (int64_t)p->fixed_bytes : -1;
+            p->fixed_bytes += read ? padded((size_t)param->count * mixt_dtype_size((mixt_dtype)d)) : 0;
         }
-    if (again && before != p->given_bytes)
-        return mixt__fail(MIXT_ERROR_INTERNAL, "the teacher's parameters take %zu bytes, not %zu", p->given_bytes,
+    if (again && before != p->fixed_bytes)
+        return mixt__fail(MIXT_ERROR_INTERNAL, "the teacher's parameters take %zu bytes, not %zu", p->fixed_bytes,
                           before);
     return MIXT_OK;
 }
@@ -44,7 +44,7 @@ mixt_status mixt__params_give(mixt__params *p, int64_t index, const float *value
 {
     int64_t count = p->table[p->count + index].count;
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
-        int64_t offset = p->given[index].offset[d];
+        int64_t offset = p->fixed[index].offset[d];
         size_t bytes = (size_t)count * mixt_dtype_size((mixt_dtype)d);
         if (offset < 0)
             continue;
@@ -52,14 +52,14 @@ mixt_status mixt__params_give(mixt__params *p, int64_t index, const float *value
         if (!rounded)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory to round a teacher's parameter");
         mixt__narrow((mixt_dtype)d)(rounded, values, count);
-        mixt_status status = mixt__device_upload(p->device, p->given_block + offset, rounded, bytes);
+        mixt_status status = mixt__device_upload(p->device, p->fixed_block + offset, rounded, bytes);
         mixt__free(rounded);
         MIXT_TRY(status);
     }
     return MIXT_OK;
 }
 
-void *mixt__params_given_address(const mixt__params *p, int32_t param, mixt_dtype dtype)
+void *mixt__params_fixed_address(const mixt__params *p, int32_t param, mixt_dtype dtype)
 {
-    return p->given_block + p->given[param - p->count].offset[dtype];
+    return p->fixed_block + p->fixed[param - p->count].offset[dtype];
 }
