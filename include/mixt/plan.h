@@ -45,7 +45,7 @@ typedef struct mixt_plan_info {
     int64_t ranks;               /**< processes that share each update; 1: it is alone */
     int64_t rank_sent;           /**< bytes that one of them sends in an update */
     int64_t rank_gradients;  /**< of those: gradients and their sums, or differences of weights that are compressed */
-    int64_t rank_weights;    /**< weights, where state is shared out */
+    int64_t rank_weights;    /**< weights, where state is sharded */
     int64_t rank_whole;      /**< updates at first that ranks make together, before they compress */
     int64_t rank_whole_sent; /**< bytes that one of them sends in each of those */
     int64_t rank_run_sent;   /**< and in all updates of the run; 0: nobody knows how many there will be */

@@ -41,7 +41,7 @@ static mixt_status save_alone(mixt_run *run)
     return mixt__keepalive_end(&meanwhile, run->dir.silent ? MIXT_OK : save(run));
 }
 
-/** Weights that ranks share out come to the one that saves. */
+/** Weights that ranks shard come to the one that saves. */
 static mixt_status save_collected(mixt_run *run)
 {
     mixt__trainer *t = run->experiment.trainer->inner;

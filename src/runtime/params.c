@@ -139,7 +139,7 @@ mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *sh
     own->slices = mixt__alloc(slices + 1);
     own->window_at = shard->gradients ? mixt__alloc(places + 1) : NULL;
     if (!own->slices || (shard->gradients && !own->window_at))
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to share out the state between ranks");
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to shard the state between ranks");
     memcpy(own->slices, shard->slices, slices);
     if (own->window_at)
         memcpy(own->window_at, shard->window_at, places);
@@ -362,7 +362,7 @@ mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_rol
 static mixt_status place_of_weight(const mixt__params *p, int32_t index, void **place)
 {
     if (is_cut(p, index))
-        return mixt__fail(MIXT_ERROR_STATE, "'%s' is shared out between ranks (dist.zero=3)", p->table[index].name);
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' is sharded between ranks (dist.zero=3)", p->table[index].name);
     *place = address(p, index);
     return MIXT_OK;
 }

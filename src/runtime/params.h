@@ -20,7 +20,7 @@ typedef struct mixt__param_fixed {
     int64_t offset[MIXT_DTYPE_COUNT]; // in the block, in bytes, by format; -1: nobody reads it in that one
 } mixt__param_fixed;
 
-/** Elements of the flat arenas that this rank has of those that are shared out. */
+/** Elements of the flat arenas that this rank has of those that are sharded. */
 typedef struct mixt__param_slice {
     int64_t begin, count; // in the flat arenas
     int64_t at;           // in the arenas of its own
@@ -72,7 +72,7 @@ typedef struct mixt__params {
  *  @param moment_format FP32 or BF16 */
 mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
                              mixt_dtype moment_format, mixt__params **params);
-/** Lays out working copies anew: after parameters were shared out, or no longer are. */
+/** Lays out working copies anew: after parameters were sharded, or no longer are. */
 void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);
 /** Elements that a parameter takes among others of a format, of which each begins at a multiple of 64 bytes. */
 int64_t mixt__params_copy_room(int64_t count, mixt_dtype format);

@@ -7,8 +7,8 @@
 
 /** What a snapshot has of the state. In one process the first two are the same. */
 typedef enum mixt__snapshot_kind {
-    MIXT_SNAPSHOT_WHOLE, // all; of what ranks share out, rank 0 collects it
-    MIXT_SNAPSHOT_OWN,   // all that this rank has: of what ranks share out its slices
+    MIXT_SNAPSHOT_WHOLE, // all; of what ranks shard, rank 0 collects it
+    MIXT_SNAPSHOT_OWN,   // all that this rank has: of what ranks shard its slices
     MIXT_SNAPSHOT_PART,  // what this rank writes, where all do: its slices, and an equal share of what all have
 } mixt__snapshot_kind;
 

@@ -1,4 +1,4 @@
-/* Passes and updates of shared out state where host and device have memory of their own. */
+/* Passes and updates of sharded state where host and device have memory of their own. */
 #include "train/dist/apart.h"
 
 #include "backend/beside.h"

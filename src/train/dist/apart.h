@@ -1,4 +1,4 @@
-/* Ranks that share out state (train/dist/sharded.h) on a device with memory of its own.
+/* Ranks that shard state (train/dist/sharded.h) on a device with memory of its own.
  *
  * Messages between ranks go over the host, unless the device's own library carries gradients and weights
  * (mixt__device_sums): what follows is the way over the host, and train/dist/device_gather.h the other. Everything that
@@ -27,7 +27,7 @@ mixt_status mixt__apart_plan(mixt__trainer *t);
 /** Bytes of the workspace of some of them: a device may keep there what it knows of these. */
 size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count);
 
-/** Before a pass whose gradients are shared out. */
+/** Before a pass whose gradients are sharded. */
 mixt_status mixt__apart_begin(mixt__trainer *t, mixt__run *run);
 /** Before one that makes none: see mixt__ranks_begin_reading. */
 mixt_status mixt__apart_begin_reading(mixt__trainer *t, int which, mixt__run *run);

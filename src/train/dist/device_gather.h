@@ -1,4 +1,4 @@
-/* Weights that are shared out (train/dist/gather.h), gathered in a device's memory by its own library: see
+/* Weights that are sharded (train/dist/gather.h), gathered in a device's memory by its own library: see
  * mixt__device_sums.
  *
  * When a group's memory is taken, this rank's masters of it are put there, rounded where it is read so, in order with

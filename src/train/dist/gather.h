@@ -1,4 +1,4 @@
-/* Weights that are shared out (dist.zero=3): each group of parameters (train/dist/owners.h) is gathered from all ranks
+/* Weights that are sharded (dist.zero=3): each group of parameters (train/dist/owners.h) is gathered from all ranks
  * before the first node that reads one of them, in the formats in which they are read, and dropped behind the last.
  *
  * Which groups are there when, and where, is planned from the list of nodes before anything runs: a group that is read

@@ -1,4 +1,4 @@
-/* LAMB where its state is shared out between ranks: a parameter's rate follows from its norms, and it may be cut.
+/* LAMB where its state is sharded between ranks: a parameter's rate follows from its norms, and it may be cut.
  *
  * Slices begin where chunks do, so every chunk's sums are one rank's. Ranks tell each other those sums, and each adds
  * up all of them in the order of chunks: the bits of one rank that has the whole parameter. They go over the host.

@@ -38,7 +38,7 @@ mixt_status mixt__owners_make(mixt__owners *s, const mixt__params *p, int64_t ra
     s->firsts = mixt__alloc(most * sizeof *s->firsts);
     if (!s->begins || !s->firsts) {
         mixt__owners_free(s);
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to share out the state between ranks");
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to shard the state between ranks");
     }
     for (int64_t first = 0; first < p->segment_count; first = group_end(p, first, limit)) {
         s->begins[s->groups] = p->segments[first].offset;

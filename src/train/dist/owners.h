@@ -1,4 +1,4 @@
-/* Which rank owns which elements of the flat arenas, where ranks share out state (dist.zero).
+/* Which rank owns which elements of the flat arenas, where ranks shard state (dist.zero).
  *
  * The arenas are cut into groups, runs of whole parameters, and each group into one slice a rank: a parameter may be
  * cut between ranks. A rank keeps its slices of all groups one after the other in arenas of its own. Groups are what

@@ -67,7 +67,7 @@ typedef struct mixt__ranks {
     float *feedback;                    // (total) where ranks compress: common weights less this rank's own
     mixt__compressor compressor;        // and what exchanges them
     int64_t step;                       // elements of a bucket at most
-    mixt__owners owners;                // where state is shared out: who owns what
+    mixt__owners owners;                // where state is sharded: who owns what
     mixt__stage window;                 // where gradients are made that are shared out
     mixt__gather gathers[MIXT_GATHERS]; // where masters are shared out: when they are there
     mixt__gather *reading;              // of the pass that runs; NULL: its weights are there
@@ -79,7 +79,7 @@ typedef struct mixt__ranks {
     int64_t *chunk_first;               // (groups + 1) among those
     int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
     mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them, then in the order of the flat arenas
-    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is shared out; then in that order
+    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is sharded; then in that order
     float *lamb_ratios;                 // (segments), then those of `own`
     char *mine, *all;                   // what ranks tell each other after their passes
     float *added;                       // (passes, moved_total) what each pass adds to the statistics
@@ -127,7 +127,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
 /** Gives back what depends on the compiled step: what ranks have not sent yet stays, and is not taken again. */
 void mixt__ranks_release_plan(mixt__trainer *t);
-/** Forgets how state is shared out. */
+/** Forgets how state is sharded. */
 void mixt__ranks_forget(mixt__trainer *t);
 
 /** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`

@@ -1,6 +1,6 @@
 /* Rotary positions on the CPU: the table of angles, and turning the heads of rows.
  *
- * Rows are shared out to threads; a head is widened, turned and narrowed while it lies in the first-level cache. The
+ * Rows are divided among threads; a head is widened, turned and narrowed while it lies in the first-level cache. The
  * plain candidate turns one pair at a time in double.
  */
 #include "ops/rotary_attrs.h"
