@@ -16,7 +16,7 @@ static mixt_status save(mixt__trainer *t, const char *folder)
     MIXT_TRY(check_name(folder));
     if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
-    if (mixt__ranks_apart(t))
+    if (mixt__ranks_discrete(t))
         return mixt__fail(MIXT_ERROR_STATE,
                           "ranks have state of their own, which one of them cannot save: ask the run, "
                           "with mixt_run_ask_checkpoint");

@@ -1,7 +1,7 @@
 /* Contexts, models, data sets: making and freeing the public handles. */
 #include "api/api.h"
 
-#include "backend/cpu/apart.h"
+#include "backend/cpu/discrete.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -28,8 +28,8 @@ void mixt__device_open_roughly(bool on)
 static mixt_status open_cpu(int threads, mixt__device **device)
 {
     bool apart;
-    MIXT_TRY(mixt__env_on(MIXT_ENV_APART, &apart));
-    const mixt__backend *cpu = apart ? mixt__device_cpu_apart()->backend : &mixt__backend_cpu;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_DISCRETE, &apart));
+    const mixt__backend *cpu = apart ? mixt__device_cpu_discrete()->backend : &mixt__backend_cpu;
     return cpu->open(0, threads, device);
 }
 

@@ -35,23 +35,23 @@ static inline mixt__recurrent_sizes mixt__recurrent_grad_sizes(const mixt__call 
 
 /** A GRU's gradient has an output for bias_hn. What flows back through its products with the state differs from the
  *  gradients of gates_x, as the new gate's lies behind the reset gate: it is kept, (B, T, 3H), in the workspace. */
-static inline bool mixt__recurrent_apart(const mixt__call *call)
+static inline bool mixt__recurrent_side(const mixt__call *call)
 {
     return call->out_count == 3;
 }
 
 /** Bytes at the beginning of the workspace for that, a whole number of 256; 0 for other cells. */
-static inline size_t mixt__recurrent_apart_bytes(const mixt__call *call)
+static inline size_t mixt__recurrent_side_bytes(const mixt__call *call)
 {
     mixt__recurrent_sizes s = mixt__recurrent_grad_sizes(call);
     size_t bytes = (size_t)(s.batch * s.steps * s.rows) * mixt_dtype_size(call->out[0].dtype);
-    return mixt__recurrent_apart(call) ? (bytes + 255) / 256 * 256 : 0;
+    return mixt__recurrent_side(call) ? (bytes + 255) / 256 * 256 : 0;
 }
 
 /** What flows back through weight_hh, (B, T, rows). */
 static inline void *mixt__recurrent_grad_sums(const mixt__call *call)
 {
-    return mixt__recurrent_apart(call) ? call->workspace : call->out[0].data;
+    return mixt__recurrent_side(call) ? call->workspace : call->out[0].data;
 }
 
 #endif

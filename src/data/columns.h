@@ -9,7 +9,7 @@ typedef enum mixt__column_source {
     MIXT_COLUMN_VALUES,
     MIXT_COLUMN_LENGTH, // how long the samples of another column are
     MIXT_COLUMN_MASK,   // 1 where they have something
-    MIXT_COLUMN_APART,  // made by the kind itself
+    MIXT_COLUMN_MADE,   // made by the kind itself
 } mixt__column_source;
 
 /** A named array of all samples. */

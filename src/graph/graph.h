@@ -31,7 +31,7 @@ typedef enum mixt__role {
     MIXT_ROLE_CACHE, // what a generating model remembers from run to run: read and written in place by one node, in
                      // the format in which that node takes it
     MIXT_ROLE_SCALE, // the scales of a parameter's copy that is a pair, FP32
-    MIXT_ROLE_APART, // made by a node, in memory of its own beside the plan's
+    MIXT_ROLE_SIDE,  // made by a node, in memory of its own beside the plan's
     MIXT_ROLE_COUNT
 } mixt__role;
 

@@ -24,7 +24,7 @@ static mixt_status verify_order(const mixt__graph *graph, int64_t index, const c
     }
     for (int o = 0; o < n->out_count; o++) {
         const mixt__value *v = &graph->values[n->out[o]];
-        bool own = v->role == MIXT_ROLE_ACTIVATION || v->role == MIXT_ROLE_APART;
+        bool own = v->role == MIXT_ROLE_ACTIVATION || v->role == MIXT_ROLE_SIDE;
         if (own && v->producer != index)
             return broken(graph, index, pass, "an output belongs to another node");
         if (!own && v->role != MIXT_ROLE_GRAD)

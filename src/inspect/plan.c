@@ -158,7 +158,7 @@ static mixt_status read_value(const mixt_trainer *t, int64_t index, int position
         [MIXT_ROLE_ACTIVATION] = "activation", [MIXT_ROLE_INPUT] = "input", [MIXT_ROLE_TARGET] = "target",
         [MIXT_ROLE_PARAM] = "parameter",       [MIXT_ROLE_SCALE] = "scale", [MIXT_ROLE_GRAD] = "gradient",
         [MIXT_ROLE_STATE] = "state",           [MIXT_ROLE_SEED] = "seed",   [MIXT_ROLE_CACHE] = "cache",
-        [MIXT_ROLE_APART] = "statistics",
+        [MIXT_ROLE_SIDE] = "statistics",
     };
     const mixt__executable *step;
     const mixt__node *n;

@@ -243,9 +243,9 @@ mixt_status mixt__memory_plan_make(const mixt__graph *graph, mixt__memory_plan *
         for (int64_t i = 0; i < p.count; i++)
             plan->naive_bytes += p.blocks[i].bytes;
         for (int32_t v = 1; v < graph->value_count; v++)
-            if (graph->values[v].role == MIXT_ROLE_APART) {
-                plan->offset[v] = plan->apart_bytes;
-                plan->apart_bytes += mixt__memory_bytes(&graph->values[v]);
+            if (graph->values[v].role == MIXT_ROLE_SIDE) {
+                plan->offset[v] = plan->side_bytes;
+                plan->side_bytes += mixt__memory_bytes(&graph->values[v]);
             }
         find_in_place(&p);
         plan->in_place = p.in_place;

@@ -13,7 +13,7 @@ typedef struct mixt__memory_plan {
     size_t *offset;     // by value id, for values that own memory; SIZE_MAX: none
     size_t arena_bytes; // all activations, with reuse
     size_t naive_bytes; // without reuse: what keeping everything would take
-    size_t apart_bytes; // values that lie outside the arena (MIXT_ROLE_APART), one after the other
+    size_t side_bytes;  // values that lie outside the arena (MIXT_ROLE_SIDE), one after the other
     int64_t in_place;   // outputs that took over an input's memory
 } mixt__memory_plan;
 

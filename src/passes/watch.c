@@ -105,6 +105,6 @@ mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch)
     mixt__free(layers);
     for (int64_t i = 0; i < graph->node_count; i++) // the values of the step lie as they do without
         for (int o = 0; graph->nodes[i].op == &mixt__op_tensor_stats && o < graph->nodes[i].out_count; o++)
-            graph->values[graph->nodes[i].out[o]].role = MIXT_ROLE_APART;
+            graph->values[graph->nodes[i].out[o]].role = MIXT_ROLE_SIDE;
     return status;
 }

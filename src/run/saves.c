@@ -253,7 +253,7 @@ static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
     mixt__trainer *t = c->run->experiment.trainer->inner;
     mixt__keepalive meanwhile;
     mixt_status status = MIXT_OK;
-    if (mixt__ranks_apart(t))
+    if (mixt__ranks_discrete(t))
         MIXT_TRY(mixt__saver_collect(c->saver, t, g->snapshot));
     mixt__keepalive_begin(&meanwhile, c->run->group);
     if (!c->run->dir.silent) {
@@ -315,7 +315,7 @@ static mixt_status save_alone(mixt__saves *c, const mixt__loop_state *state)
 {
     mixt__trainer *t = c->run->experiment.trainer->inner;
     MIXT_TRY(save_good_states(c, state->steps));
-    if (mixt__ranks_apart(t))
+    if (mixt__ranks_discrete(t))
         MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
     if (c->run->dir.silent)
         return MIXT_OK;

@@ -184,8 +184,8 @@ static char *owner_address(const mixt__executable *e, int32_t id, const mixt__pa
     switch (v->role) {
     case MIXT_ROLE_ACTIVATION:
         return e->plan.offset[id] == SIZE_MAX ? NULL : e->arena + e->plan.offset[id];
-    case MIXT_ROLE_APART:
-        return e->apart + e->plan.offset[id];
+    case MIXT_ROLE_SIDE:
+        return e->side + e->plan.offset[id];
     case MIXT_ROLE_PARAM:
     case MIXT_ROLE_SCALE:
     case MIXT_ROLE_GRAD:

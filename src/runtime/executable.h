@@ -31,7 +31,7 @@ typedef struct mixt__executable {
     size_t workspace_bytes;
     int threads;             // of the CPU: what the calls were prepared for
     char *arena, *workspace; // device memory
-    char *apart;             // the same for plan.apart_bytes; the caller's, who sets it before mixt__executable_bind
+    char *side;              // the same for plan.side_bytes; the caller's, who sets it before mixt__executable_bind
     bool borrowed;           // that of another: see mixt__executable_share
     float *seed;             // the loss's gradient, where a run brings none; borrowed
     double *seconds;         // by node, when profiling

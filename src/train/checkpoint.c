@@ -150,7 +150,7 @@ mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *t)
 
 mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *t)
 {
-    bool several = t->ranks.group || t->ranks.planned; // as mixt__ranks_apart, before there is any memory
+    bool several = t->ranks.group || t->ranks.planned; // as mixt__ranks_discrete, before there is any memory
     bool apart = t->ranks.owners.ranks || mixt__feedback_tensors(t);
     return several && apart ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE;
 }
@@ -214,7 +214,7 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, mixt_
     mixt_status status = t->control ? MIXT_OK
                                     : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
                                                                    "has made no step");
-    bool collected = kind == MIXT_SNAPSHOT_WHOLE && mixt__ranks_apart(t);
+    bool collected = kind == MIXT_SNAPSHOT_WHOLE && mixt__ranks_discrete(t);
     if (status == MIXT_OK && (!in_place || !t->device->backend->host_memory || collected))
         status = take_blocks(s);
     if (status == MIXT_OK)

@@ -10,7 +10,7 @@
 static void attach(mixt__trainer *t, mixt__executable *watched)
 {
     mixt__executable_share(watched, t->train);
-    watched->apart = t->layers.device;
+    watched->side = t->layers.device;
     mixt__sharded_bind(t, watched, MIXT_GATHER_WATCHED, mixt__params_gathered(t->params), &t->control->seed);
 }
 
@@ -59,7 +59,7 @@ static bool has_room(const mixt__trainer *t)
 /** Of layers all memory was planned with the plain step's: that it suffices is what planning says. */
 static mixt_status check_planned(const mixt__trainer *t)
 {
-    if (has_room(t) && t->watched->plan.apart_bytes <= mixt__trainer_layer_bytes(t))
+    if (has_room(t) && t->watched->plan.side_bytes <= mixt__trainer_layer_bytes(t))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_STATE, "a step that looks into layers needs more memory than was planned for it");
 }
@@ -69,7 +69,7 @@ static bool are_alike(const mixt__trainer *t)
 {
     for (int k = 0; k < MIXT_LENGTHS_MAX; k++) {
         const mixt__executable *step = t->lengths.watched.step[k], *whole = t->lengths.watched_whole;
-        if (step && (step->plan.apart_bytes != whole->plan.apart_bytes || count_of(step) != count_of(whole)))
+        if (step && (step->plan.side_bytes != whole->plan.side_bytes || count_of(step) != count_of(whole)))
             return false;
     }
     return true;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs that look after themselves on two ranks: what goes wrong on one of them is found and undone on both, with the rank named;
 # one process with the same decisions ends with the same bits. Usage: auto_ranks.sh MIXT; DEVICE=cuda: ranks that share a GPU,
-# MIXT_APART=1: as on one
+# MIXT_DISCRETE=1: as on one
 . "$(dirname "$0")/../support/script.sh"
 . "$(dirname "$0")/../support/ranks.sh"
 cd "$work" || exit 1
@@ -9,7 +9,7 @@ need_ranks
 
 export MIXT_CACHE=$work/cache # of choices by the clock, for all of them
 most=3 # dist.zero
-[ "${DEVICE:-cpu}${MIXT_APART:-}" = cpu ] || most=1
+[ "${DEVICE:-cpu}${MIXT_DISCRETE:-}" = cpu ] || most=1
 cat >net.yaml <<Y
 model: mlp
 precision: fp16

@@ -46,7 +46,7 @@ bits() {
     local name=$1 sent planned
     shift
     ranks "$n" "$mixt" train run.yaml "out=$name" "$@" 2>said >out || { fail "$name on $n ranks: $(cat said)"; return; }
-    MIXT_APART=1 ranks "$n" -x MIXT_APART "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || fail "$name apart: $(cat err)"
+    MIXT_DISCRETE=1 ranks "$n" -x MIXT_DISCRETE "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || fail "$name apart: $(cat err)"
     same "$name" "$name-apart"
     states "$name" "$name-apart"
     "$mixt" plan run.yaml --ranks "$n" "$@" --json >plan.json

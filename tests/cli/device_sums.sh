@@ -27,7 +27,7 @@ refused() {
 refused 'sums in the memory of GPUs, but this run is on the cpu: use dist.transport=mpi'
 refused 'leave out dist.reduce and dist.compress' dist.reduce=bf16
 refused 'leave out dist.reduce and dist.compress' dist.compress=topk:1%
-export MIXT_APART=1
+export MIXT_DISCRETE=1
 MIXT_NCCL_LIBRARY=$work/none.so refused 'the transport nccl is not here: .*none.so'
 "$mixt" info | grep -q '^         nccl: ' && "$mixt" info --json | grep -q '"nccl"' || fail "info does not name the transport"
 

@@ -64,7 +64,7 @@ need_ranks
 for level in 0 1 2 3; do
     ranks 2 "$mixt" train run.yaml out=zero-$level dist.zero=$level -q 2>err || fail "dist.zero=$level: $(cat err)"
     alike parts zero-$level
-    MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=apart-$level dist.zero=$level -q 2>err || fail "dist.zero=$level as on a GPU: $(cat err)"
+    MIXT_DISCRETE=1 ranks 2 "$mixt" train run.yaml out=apart-$level dist.zero=$level -q 2>err || fail "dist.zero=$level as on a GPU: $(cat err)"
     alike parts apart-$level
 done
 "$mixt" train run.yaml out=lamb-parts dist.ranks=2 train.optimizer=lamb -q || fail "lamb on two ranks in one process"

@@ -61,9 +61,9 @@ bits() {
     "$mixt" train run.yaml "out=$name-one" "dist.ranks=$n" "$@" -q 2>err || { fail "$name in one process: $(cat err)"; return; }
     ranks "$n" "$mixt" train run.yaml "out=$name-ranks" "$@" -q 2>err || { fail "$name on $n ranks: $(cat err)"; return; }
     same "$name-one" "$name-ranks"
-    MIXT_APART=1 ranks "$n" "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || { fail "$name as on a GPU: $(cat err)"; return; }
+    MIXT_DISCRETE=1 ranks "$n" "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || { fail "$name as on a GPU: $(cat err)"; return; }
     same "$name-one" "$name-apart"
-    planned=$(MIXT_APART=1 "$mixt" plan run.yaml --ranks "$n" "$@" --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
+    planned=$(MIXT_DISCRETE=1 "$mixt" plan run.yaml --ranks "$n" "$@" --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
     grep -q "\"memory\":$planned," "$name-apart/metrics.jsonl" || # the step's, of the last phase
         fail "$name as on a GPU: planned $planned bytes, $(grep -o '"memory":[0-9]*' "$name-apart/metrics.jsonl" | sort -u)"
 }
@@ -127,7 +127,7 @@ timeout 60 mpirun -n 1 "$mixt" train run.yaml out=skip precision=fp16 -q : \
     -n 1 "$mixt" train run.yaml out=skip precision=fp16 train.inject_overflow=3 -q 2>err || fail "an overflow on one rank: $(cat err)"
 "$mixt" train run.yaml out=skip-one precision=fp16 train.inject_overflow=3 dist.ranks=2 -q || fail "an overflow in one process"
 same skip-one skip
-MIXT_APART=1 "$mixt" train run.yaml out=skip-apart precision=fp16 train.inject_overflow=3 dist.ranks=2 -q || fail "an overflow as on a GPU"
+MIXT_DISCRETE=1 "$mixt" train run.yaml out=skip-apart precision=fp16 train.inject_overflow=3 dist.ranks=2 -q || fail "an overflow as on a GPU"
 same skip-one skip-apart
 [ "$(grep -c '"skipped":1' skip/metrics.jsonl)" = 1 ] || fail "one update is skipped: $(cat skip/metrics.jsonl)"
 

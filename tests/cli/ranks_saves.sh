@@ -32,11 +32,11 @@ for level in 0 1 2 3; do
     same_states one zero$level
 done
 grep -q '"version": 2' zero0/checkpoints/step-00000004/manifest.json || fail "no parts: $(head -3 zero0/checkpoints/step-00000004/manifest.json)"
-MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=apart dist.zero=1 -q 2>err || fail "as on a GPU: $(cat err)"
+MIXT_DISCRETE=1 ranks 2 "$mixt" train run.yaml out=apart dist.zero=1 -q 2>err || fail "as on a GPU: $(cat err)"
 "$mixt" train run.yaml out=apart-one dist.ranks=2 -q || fail "one process, two ranks"
 same_states apart-one apart
 ranks 2 "$mixt" train run.yaml out=few dist.compress=powersgd:2 dist.compress_after=1 -q 2>err || fail "compressed: $(cat err)"
-MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=few-apart dist.compress=powersgd:2 dist.compress_after=1 -q 2>err || fail "compressed, apart: $(cat err)"
+MIXT_DISCRETE=1 ranks 2 "$mixt" train run.yaml out=few-apart dist.compress=powersgd:2 dist.compress_after=1 -q 2>err || fail "compressed, apart: $(cat err)"
 same_states few few-apart
 
 # one process reads it, and ranks do; a byte that flips in any rank's part is found

@@ -9,7 +9,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 unset MIXT_DEVICE MIXT_REPLAY MIXT_FUSION
 device=${DEVICE:-cuda}
-[ "$device" = cpu ] && export MIXT_APART=1 MIXT_THREADS=1
+[ "$device" = cpu ] && export MIXT_DISCRETE=1 MIXT_THREADS=1
 if ! command -v mpirun >/dev/null || ! [ -e "$(dirname "$mixt")/libmixt_mpi.so" ]; then
     echo "no mpirun or no libmixt_mpi.so: ranks cannot be tested"
     exit 1

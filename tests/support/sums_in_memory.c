@@ -1,8 +1,8 @@
 /* In place of libmixt_nccl.so where there is no GPU: sums of ranks on one machine, over memory that they share.
  *
  * In the order of ranks, so that the bits are those of dist.ranks in one process. For the CPU as a device with memory
- * of its own (MIXT_APART=1), whose stream is the guard of that memory. What is asked for is done as late as it may be,
- * when it is joined: who overwrites what is still to be sent, or reads what has not come, has other bits.
+ * of its own (MIXT_DISCRETE=1), whose stream is the guard of that memory. What is asked for is done as late as it may
+ * be, when it is joined: who overwrites what is still to be sent, or reads what has not come, has other bits.
  */
 #include "backend/cpu/guard.h"
 #include "dist/transport.h"

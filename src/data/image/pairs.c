@@ -232,7 +232,7 @@ static mixt_status make_columns(mixt_data *data, gathering *g, const mixt__augme
 {
     int64_t places = places_of(data, g), pixels = augment->height * augment->width * CHANNELS;
     *c = (mixt__columns){.rows = g->rows, .count = ARRAYS};
-    c->column[PICTURE] = (mixt__column){.source = MIXT_COLUMN_APART};
+    c->column[PICTURE] = (mixt__column){.source = MIXT_COLUMN_MADE};
     c->column[PICTURE].array = (mixt_data_array){.name = "picture", .dtype = MIXT_DTYPE_FP32, .rank = 3};
     memcpy(c->column[PICTURE].array.dims, (int64_t[]){augment->height, augment->width, CHANNELS}, 3 * sizeof(int64_t));
     c->column[PICTURE].array.elements = pixels;

@@ -274,7 +274,7 @@ static mixt_status add_features(mixt_data *data, const mixt__ratings *r, mixt__c
         int64_t width = mixt__features_width(&b->side[side]);
         if (status == MIXT_OK && width)
             c->column[c->count++] = (mixt__column){
-                .source = MIXT_COLUMN_APART,
+                .source = MIXT_COLUMN_MADE,
                 .of = side,
                 .array = {
                     .name = names[side], .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {width}, .elements = width}};
@@ -290,7 +290,7 @@ static void write_features(const mixt_data *data, const int32_t *ids, int64_t ro
     const beside *b = c->more;
     float when = b && b->when ? row < 0 ? b->newest : b->when[row] : 0;
     for (int i = SIDES; i < c->count; i++)
-        if (c->column[i].source == MIXT_COLUMN_APART)
+        if (c->column[i].source == MIXT_COLUMN_MADE)
             mixt__features_write(&b->side[c->column[i].of], ids[c->column[i].of], own, when, (float *)(void *)at[i]);
 }
 

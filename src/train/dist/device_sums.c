@@ -2,7 +2,7 @@
 #include "train/dist/device_sums.h"
 
 #include "backend/beside.h"
-#include "train/dist/apart.h"
+#include "train/dist/discrete.h"
 #include "train/dist/sharded.h"
 #include "train/trainer_inside.h"
 
@@ -64,7 +64,7 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
     t->ranks.summed = 0;
     t->ranks.sum_status = MIXT_OK;
     if (mixt__sharded_gradients(t))
-        return mixt__apart_begin(t, run);
+        return mixt__discrete_begin(t, run);
     if (t->watching || t->faults) // whose graphs have other nodes
         return MIXT_OK;
     run->passed = node_passed;
@@ -115,7 +115,7 @@ static mixt_status hand_over(mixt__trainer *t)
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
     }
     r->begun = true;
-    MIXT_TRY(mixt__apart_allow(t, r->reading ? r->reading->job_count : r->bucket_count));
+    MIXT_TRY(mixt__discrete_allow(t, r->reading ? r->reading->job_count : r->bucket_count));
     return mixt__device_synchronize(t->device);
 }
 

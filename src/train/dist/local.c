@@ -2,7 +2,7 @@
 #include "train/dist/local.h"
 
 #include "base/threads.h"
-#include "train/dist/apart.h"
+#include "train/dist/discrete.h"
 #include "train/trainer_inside.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static mixt_status store(const mixt__trainer *t)
 {
     if (!t->device->backend->host_memory)
         MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.staged, bytes_of(t)));
-    return mixt__apart_round_copies(t);
+    return mixt__discrete_round_copies(t);
 }
 
 typedef struct exchanged {

@@ -2,7 +2,7 @@
 #include "train/dist/ranks.h"
 
 #include "train/dist/rank_hash.h"
-#include "train/dist/apart.h"
+#include "train/dist/discrete.h"
 #include "train/dist/device_sums.h"
 #include "train/dist/local.h"
 #include "train/dist/ranks_memory.h"
@@ -224,7 +224,7 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
     if (t->ranks.group && !t->device->backend->host_memory && mixt__sharded_gradients(t)) {
         if (!t->ranks.sums) // else they are there
-            MIXT_TRY(mixt__apart_put_sums(t));
+            MIXT_TRY(mixt__discrete_put_sums(t));
         return move_statistics(t);
     }
     const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sum;

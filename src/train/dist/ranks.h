@@ -155,7 +155,7 @@ bool mixt__ranks_sharded(const mixt__trainer *t);
 /** Whether every rank saves its part. */
 bool mixt__ranks_save_parts(const mixt__trainer *t);
 /** Whether ranks have state of their own, which must be collected before rank 0 can save it alone. */
-bool mixt__ranks_apart(const mixt__trainer *t);
+bool mixt__ranks_discrete(const mixt__trainer *t);
 /** Copies of what a rank has of its own, in host memory. */
 typedef struct mixt__ranks_own {
     char *const *roles; // (MIXT_PARAM_ROLES) by place in the table

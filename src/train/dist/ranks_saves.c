@@ -8,7 +8,7 @@ bool mixt__ranks_save_parts(const mixt__trainer *t)
     return t->ranks.save_parts && t->settings.ranks > 1 && (t->ranks.group || t->ranks.planned);
 }
 
-bool mixt__ranks_apart(const mixt__trainer *t)
+bool mixt__ranks_discrete(const mixt__trainer *t)
 {
     return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.feedback);
 }

@@ -4,7 +4,7 @@
 #include "train/lengths.h"
 
 #include "num/num.h"
-#include "train/dist/apart.h"
+#include "train/dist/discrete.h"
 #include "train/dist/lamb.h"
 #include "train/trainer_inside.h"
 
@@ -83,7 +83,7 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->device->backend->update_chunk : 0;
     MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
     if (!t->device->backend->host_memory)
-        MIXT_TRY(mixt__apart_plan(t));
+        MIXT_TRY(mixt__discrete_plan(t));
     if (r->zero >= 2)
         MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
     mixt__params_place_copies(t->params, t->train->graph);
@@ -278,7 +278,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
                           "weights that ranks share out cannot be read before training has its memory");
     r->taken = r->window.count; // it makes no gradients
     if (!t->device->backend->host_memory)
-        return mixt__apart_begin_reading(t, which, run);
+        return mixt__discrete_begin_reading(t, which, run);
     r->reading = &r->gathers[which];
     r->reading->own = mixt__params_weights(t->params);
     mixt__gather_list(r->reading, NULL, 0);
@@ -366,7 +366,7 @@ static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
     if (!own.segment_count)
         return MIXT_OK;
     return t->device->backend->host_memory ? mixt__device_gradient_stats(t->device, &own)
-                                           : mixt__apart_measure(t, &own);
+                                           : mixt__discrete_measure(t, &own);
 }
 
 void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void *ordered)
@@ -441,7 +441,7 @@ mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mix
         mixt__update own = update_of(t, update, g);
         if (workspace) {
             own.workspace = workspace;
-            workspace += mixt__apart_workspace(t, own.segments, own.segment_count);
+            workspace += mixt__discrete_workspace(t, own.segments, own.segment_count);
         }
         if (own.segment_count || own.statistics_count)
             MIXT_TRY(fn(user, &own, g));
@@ -465,7 +465,7 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     if (!t->device->backend->host_memory)
-        return mixt__apart_apply(t, update);
+        return mixt__discrete_apply(t, update);
     MIXT_TRY(mixt__sharded_update(t, update));
     if (t->control->found_inf || p->shard.masters) // on all ranks
         return MIXT_OK;

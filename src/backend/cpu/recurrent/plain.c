@@ -202,7 +202,7 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
     call->workspace_bytes =
-        mixt__recurrent_apart_bytes(call) + (size_t)mixt__recurrent_grad_sizes(call).hidden * sizeof(double);
+        mixt__recurrent_side_bytes(call) + (size_t)mixt__recurrent_grad_sizes(call).hidden * sizeof(double);
     return MIXT_OK;
 }
 
@@ -273,7 +273,7 @@ static void bias_grad(const mixt__call *call, const mixt__recurrent_sizes *s)
 static mixt_status backward(const cell *c, const mixt__call *call)
 {
     mixt__recurrent_sizes s = mixt__recurrent_grad_sizes(call);
-    double *flow = (double *)(void *)((char *)call->workspace + mixt__recurrent_apart_bytes(call));
+    double *flow = (double *)(void *)((char *)call->workspace + mixt__recurrent_side_bytes(call));
     for (int64_t step = s.batch * s.steps - 1; step >= 0; step--) {
         if ((step + 1) % s.steps == 0)
             memset(flow, 0, (size_t)s.hidden * sizeof *flow);

@@ -90,10 +90,10 @@ static mixt__gemm_problem grad_product(const mixt__call *call, const mixt__recur
 static parts parts_of(const mixt__call *call, const mixt__recurrent_sizes *s)
 {
     mixt__gemm_problem p = grad_product(call, s);
-    parts at = {.product = mixt__recurrent_apart_bytes(call)};
+    parts at = {.product = mixt__recurrent_side_bytes(call)};
     at.flow = at.product + floats(s->batch * s->hidden);
     at.sums = at.flow + floats(s->batch * s->hidden);
-    at.packed = at.sums + (mixt__recurrent_apart(call) ? floats(s->rows) : 0);
+    at.packed = at.sums + (mixt__recurrent_side(call) ? floats(s->rows) : 0);
     at.total = at.packed + aligned(mixt__gemm_packed_bytes(&p));
     return at;
 }
@@ -128,7 +128,7 @@ static mixt__gemm_problem weight_product(const mixt__call *call, const mixt__rec
     p.ldc = p.n;
     p.accumulate = call->accumulate >> 1 & 1;
     p.low = dtype == MIXT_DTYPE_BF16 && call->in[1].dtype == MIXT_DTYPE_BF16;
-    if (mixt__recurrent_apart(call))
+    if (mixt__recurrent_side(call))
         p.row_sums = (float *)(void *)((char *)call->workspace + parts_of(call, s).sums);
     return p;
 }

@@ -44,10 +44,10 @@ static void describe(product *p, const mixt__call *call)
                            .out_count = 1,
                            .in = p->in,
                            .out = p->out};
-    p->shifted = mixt__recurrent_apart_bytes(call);
+    p->shifted = mixt__recurrent_side_bytes(call);
     p->parts = p->shifted + rounded((size_t)(s.batch * s.steps * s.hidden) * mixt_dtype_size(call->in[1].dtype));
     p->own = p->parts;
-    if (mixt__recurrent_apart(call))
+    if (mixt__recurrent_side(call))
         p->own += rounded((size_t)(MIXT__CUDA_BIAS_PARTS * s.hidden) * sizeof(float));
 }
 
@@ -108,7 +108,7 @@ mixt_status mixt__cuda_recurrent_weight_run(const mixt__call *call)
     char *workspace = call->workspace;
     if (!p->kernel)
         return clear_all(call);
-    if (mixt__recurrent_apart(call))
+    if (mixt__recurrent_side(call))
         MIXT_TRY(mixt__cuda_recurrent_bias_run(call, (float *)(void *)(workspace + p->parts)));
     p->in[0].data = mixt__recurrent_grad_sums(call);
     p->in[1].data = workspace + p->shifted;

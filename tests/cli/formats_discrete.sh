@@ -1,5 +1,5 @@
 #!/bin/bash
-# Policies whose backward pass has another format than the forward pass train, and close to FP32. Usage: formats_apart.sh MIXT
+# Policies whose backward pass has another format than the forward pass train, and close to FP32. Usage: formats_discrete.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 

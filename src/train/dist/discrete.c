@@ -1,5 +1,5 @@
 /* Passes and updates of sharded state where host and device have memory of their own. */
-#include "train/dist/apart.h"
+#include "train/dist/discrete.h"
 
 #include "backend/beside.h"
 #include "train/dist/device_gather.h"
@@ -13,7 +13,7 @@ enum { LINE = 64 }; // workspaces begin at multiples of it
 
 /* ---- planning ---- */
 
-size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
+size_t mixt__discrete_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
 {
     return (mixt__device_update_workspace(t->device, segments, count) + LINE - 1) / LINE * LINE;
 }
@@ -30,12 +30,12 @@ static size_t rank_workspace(const mixt__trainer *t, int64_t rank, mixt__segment
             cuts[count] = mixt__owners_segment(t->params, s, begin, end);
             count += cuts[count].count > 0;
         }
-        bytes += mixt__apart_workspace(t, cuts, count);
+        bytes += mixt__discrete_workspace(t, cuts, count);
     }
     return bytes;
 }
 
-mixt_status mixt__apart_plan(mixt__trainer *t)
+mixt_status mixt__discrete_plan(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     mixt__segment *cuts = mixt__alloc((size_t)(t->params->segment_count + r->owners.most_chunks + 1) * sizeof *cuts);
@@ -48,7 +48,7 @@ mixt_status mixt__apart_plan(mixt__trainer *t)
     }
     for (int64_t i = 0; i < r->owners.most_chunks; i++)
         cuts[i] = (mixt__segment){.offset = i * r->owners.chunk, .count = r->owners.chunk};
-    r->measure_bytes = mixt__sharded_gradients(t) ? mixt__apart_workspace(t, cuts, r->owners.most_chunks) : 0;
+    r->measure_bytes = mixt__sharded_gradients(t) ? mixt__discrete_workspace(t, cuts, r->owners.most_chunks) : 0;
     mixt__free(cuts);
     return MIXT_OK;
 }
@@ -65,7 +65,7 @@ static mixt_status await_place(const mixt__trainer *t, int64_t stay)
     return MIXT_OK;
 }
 
-mixt_status mixt__apart_allow(mixt__trainer *t, int64_t count)
+mixt_status mixt__discrete_allow(mixt__trainer *t, int64_t count)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__bucket *jobs = r->reading ? r->reading->jobs : r->buckets;
@@ -109,7 +109,7 @@ static mixt_status take_windows(mixt__trainer *t, int64_t next)
 static mixt_status bring(mixt__trainer *t, mixt__gather *a, int64_t stay)
 {
     size_t at = a->stays[stay].at;
-    MIXT_TRY(mixt__apart_allow(t, a->fetch_job[stay]));
+    MIXT_TRY(mixt__discrete_allow(t, a->fetch_job[stay]));
     mixt__overlap_wait(t->ranks.overlap, a->fetch_job[stay]);
     MIXT_TRY(mixt__device_copy(t->device, a->window + at, a->host + at, mixt__gather_stay_bytes(a, stay)));
     return mixt__device_copy(t->device, &a->landed[stay], &t->control->scale, sizeof *a->landed); // which is never 0
@@ -136,7 +136,7 @@ static void node_passed(void *user, int64_t node)
         t->ranks.sum_status = prepare_node(t, node + 1);
 }
 
-mixt_status mixt__apart_fetch_masters(mixt__trainer *t)
+mixt_status mixt__discrete_fetch_masters(mixt__trainer *t)
 {
     const mixt__params *p = t->params;
     return mixt__device_download(t->device, t->ranks.masters, mixt__params_weights(p),
@@ -152,7 +152,7 @@ static mixt_status begin_fetches(mixt__trainer *t, int which, const mixt__bucket
         mixt__device_gather_begin(t, which);
         return MIXT_OK;
     }
-    MIXT_TRY(mixt__apart_fetch_masters(t)); // the device has then run all that reads this window too
+    MIXT_TRY(mixt__discrete_fetch_masters(t)); // the device has then run all that reads this window too
     a->own = r->masters;
     memset(a->landed, 0, (size_t)a->count * sizeof *a->landed);
     mixt__gather_list(a, sums, count);
@@ -162,7 +162,7 @@ static mixt_status begin_fetches(mixt__trainer *t, int which, const mixt__bucket
     return MIXT_OK;
 }
 
-mixt_status mixt__apart_begin(mixt__trainer *t, mixt__run *run)
+mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run)
 {
     mixt__ranks *r = &t->ranks;
     int which = t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN;
@@ -174,7 +174,7 @@ mixt_status mixt__apart_begin(mixt__trainer *t, mixt__run *run)
     return prepare_node(t, 0);
 }
 
-mixt_status mixt__apart_begin_reading(mixt__trainer *t, int which, mixt__run *run)
+mixt_status mixt__discrete_begin_reading(mixt__trainer *t, int which, mixt__run *run)
 {
     t->ranks.summed = t->ranks.bucket_count; // it makes no gradients
     t->ranks.sum_status = MIXT_OK;
@@ -184,7 +184,7 @@ mixt_status mixt__apart_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     return prepare_node(t, 0);
 }
 
-mixt_status mixt__apart_put_sums(mixt__trainer *t)
+mixt_status mixt__discrete_put_sums(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
@@ -199,7 +199,7 @@ mixt_status mixt__apart_put_sums(mixt__trainer *t)
 
 /* ---- the update ---- */
 
-mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own)
+mixt_status mixt__discrete_measure(mixt__trainer *t, const mixt__update *own)
 {
     mixt__update u = *own;
     u.stats = t->ranks.own_stats;
@@ -211,7 +211,7 @@ mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own)
 }
 
 /* By an update that leaves masters as they are: plain SGD with a rate of 0, of gradients that are finite. */
-mixt_status mixt__apart_round_copies(const mixt__trainer *t)
+mixt_status mixt__discrete_round_copies(const mixt__trainer *t)
 {
     mixt__update u = t->update;
     u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
@@ -242,11 +242,11 @@ static mixt_status exchange_masters(mixt__trainer *t)
 }
 
 /* Masters of a skipped update, which changes none, travel too: the host does not know yet. */
-mixt_status mixt__apart_apply(mixt__trainer *t, const mixt__update *update)
+mixt_status mixt__discrete_apply(mixt__trainer *t, const mixt__update *update)
 {
     MIXT_TRY(mixt__sharded_update(t, update));
     if (t->params->shard.masters)
         return MIXT_OK;
     MIXT_TRY(t->ranks.sums ? mixt__device_sums_gather(t) : exchange_masters(t));
-    return mixt__apart_round_copies(t);
+    return mixt__discrete_round_copies(t);
 }

@@ -6,12 +6,12 @@
  * reads or sends it from the host ends with SIGSEGV, as with a GPU's. Its stream, for a library that computes in
  * between, is a mixt__guard.
  */
-#ifndef MIXT_BACKEND_CPU_APART_H
-#define MIXT_BACKEND_CPU_APART_H
+#ifndef MIXT_BACKEND_CPU_DISCRETE_H
+#define MIXT_BACKEND_CPU_DISCRETE_H
 
 #include "backend/beside.h"
 
 /** Lives as long as the process. */
-mixt__device *mixt__device_cpu_apart(void);
+mixt__device *mixt__device_cpu_discrete(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/cpu/apart.h"
+#include "backend/cpu/discrete.h"
 #include "backend/cpu/guard.h"
 #include "ops/ops.h"
 
@@ -189,7 +189,7 @@ static void test_changed_sources(void **state)
 
 int main(void)
 {
-    device = mixt__device_cpu_apart();
+    device = mixt__device_cpu_discrete();
     beside = device->backend->beside;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_to_the_host),

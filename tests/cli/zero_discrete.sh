@@ -1,10 +1,10 @@
 #!/bin/bash
 # Gradients and weights that ranks share out on a device with memory of its own, with the CPU in a GPU's place and its copies as late
-# as they may be: the bits of one process, less memory, overflows, going on, a rank that is lost. Usage: zero_apart.sh MIXT
+# as they may be: the bits of one process, less memory, overflows, going on, a rank that is lost. Usage: zero_discrete.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 . "$(dirname "$0")/../support/ranks.sh"
 cd "$work" || exit 1
-export MIXT_APART=1
+export MIXT_DISCRETE=1
 seq 20000 >text
 cat >run.yaml <<'Y'
 model: gpt

@@ -4,7 +4,7 @@
  * that who does not wait for one is found out here: those beside the kernels take what is there when they are joined,
  * what goes to the host is there once it waits. What comes from the host must stay as it was until then.
  */
-#include "backend/cpu/apart.h"
+#include "backend/cpu/discrete.h"
 
 #include "backend/cpu/guard.h"
 #include "base/alloc.h"
@@ -335,7 +335,7 @@ static mixt_status open_device(int number, int threads, mixt__device **device)
 {
     (void)number;
     mixt__threads_set(threads);
-    *device = mixt__device_cpu_apart();
+    *device = mixt__device_cpu_discrete();
     return MIXT_OK;
 }
 
@@ -375,7 +375,7 @@ static void fill(void)
     fill_table();
 }
 
-mixt__device *mixt__device_cpu_apart(void)
+mixt__device *mixt__device_cpu_discrete(void)
 {
     static mixt__device device = {.backend = &apart};
     static pthread_once_t once = PTHREAD_ONCE_INIT;

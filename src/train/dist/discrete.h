@@ -17,32 +17,32 @@
  * The update is one of this rank's slices, a group at a time; statistics go over the host, so that every rank decides
  * from the same ones.
  */
-#ifndef MIXT_TRAIN_APART_H
-#define MIXT_TRAIN_APART_H
+#ifndef MIXT_TRAIN_DISCRETE_H
+#define MIXT_TRAIN_DISCRETE_H
 
 #include "train/trainer.h"
 
 /** Says what an update of slices takes. Needs owners. */
-mixt_status mixt__apart_plan(mixt__trainer *t);
+mixt_status mixt__discrete_plan(mixt__trainer *t);
 /** Bytes of the workspace of some of them: a device may keep there what it knows of these. */
-size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count);
+size_t mixt__discrete_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count);
 
 /** Before a pass whose gradients are sharded. */
-mixt_status mixt__apart_begin(mixt__trainer *t, mixt__run *run);
+mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run);
 /** Before one that makes none: see mixt__ranks_begin_reading. */
-mixt_status mixt__apart_begin_reading(mixt__trainer *t, int which, mixt__run *run);
+mixt_status mixt__discrete_begin_reading(mixt__trainer *t, int which, mixt__run *run);
 /** Lets the first `count` sums and fetches of a pass go, each once the host has what it needs. */
-mixt_status mixt__apart_allow(mixt__trainer *t, int64_t count);
+mixt_status mixt__discrete_allow(mixt__trainer *t, int64_t count);
 /** This rank's sums, which the host has, to the device. */
-mixt_status mixt__apart_put_sums(mixt__trainer *t);
+mixt_status mixt__discrete_put_sums(mixt__trainer *t);
 
 /** Statistics of this rank's chunks, to the host. @param own an update of those */
-mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own);
+mixt_status mixt__discrete_measure(mixt__trainer *t, const mixt__update *own);
 /** The update of the own slices; of masters that all ranks have, they then go to all. */
-mixt_status mixt__apart_apply(mixt__trainer *t, const mixt__update *update);
+mixt_status mixt__discrete_apply(mixt__trainer *t, const mixt__update *update);
 /** Rounds all masters to their working copies, on the device. */
-mixt_status mixt__apart_round_copies(const mixt__trainer *t);
+mixt_status mixt__discrete_round_copies(const mixt__trainer *t);
 /** This rank's masters to the host, where they are shared out. */
-mixt_status mixt__apart_fetch_masters(mixt__trainer *t);
+mixt_status mixt__discrete_fetch_masters(mixt__trainer *t);
 
 #endif
