@@ -53,7 +53,7 @@ MIXT_API mixt_status mixt_generator_load(mixt_context *context, const char *fold
                                          mixt_generator **generator, mixt_tokenizer **tokenizer);
 
 /** A line for people about the weights of a folder that another program wrote: it has tensors that the model here does
- *  not have, and may be another model. Valid as long as the generator; "": there is no such doubt. */
+ *  not have, and may be another model. Valid as long as the generator; "": there is nothing to warn of. */
 MIXT_API const char *mixt_generator_warning(const mixt_generator *generator);
 
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */

@@ -362,7 +362,7 @@ mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows
 /** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */
 mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers);
 
-// doubts.c
+// warnings.c
 
 /** Adds a line to info.warnings: something that may not be meant. */
 mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -49,7 +49,7 @@ typedef struct mixt__without_data {
     char *folder;   // of the run; NULL: its data is open
     json_t *inputs; // inputs.json
     bool checked;   // that the data is the one trained on, or said that it is not
-    unsigned told;  // of which parts doubts were told: bits
+    unsigned told;  // of which parts warnings were told: bits
 } mixt__without_data;
 
 struct mixt_run {

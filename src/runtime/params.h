@@ -2,7 +2,7 @@
  * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
  * stand in an arena of their own, the statistics first. A forward pass moves those before anyone knows whether its step
  * counts: in training they are also kept as they were after the last update that was applied. A teacher's parameters
- * (given.c) stand in a block of their own, each in the formats in which it is read and no other.
+ * (fixed.c) stand in a block of their own, each in the formats in which it is read and no other.
  */
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H

@@ -63,7 +63,7 @@ bits() {
 bits 2 convnet model=convnet precision=bf16 net.hidden=[] net.channels=[4,8] net.norm=batch train.accumulate=2 dist.zero=1
 bits 4 gpt model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 train.inject_overflow=3 watch.every=2 dist.check=2
 
-# ---- gradients and weights that are shared out: sums and weights come as late as they may ----
+# ---- gradients and weights that are sharded: sums and weights come as late as they may ----
 
 deep="model=gpt $tokens net.hidden=[] net.layers=6 net.heads=2 dist.bucket=16K"
 bits 4 gradients $deep precision=fp32 dist.zero=2 train.clip=0.5

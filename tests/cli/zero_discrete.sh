@@ -45,7 +45,7 @@ for level in 2 3; do
     [ "$(grep -c '"skipped":1' skip-$level/metrics.jsonl)" = 1 ] || fail "dist.zero=$level: one update is skipped"
 done
 
-# ---- going on: with less shared out, and with more ----
+# ---- going on: with less sharded, and with more ----
 
 "$mixt" train run.yaml out=whole dist.ranks=2 -q || fail "one process"
 ranks 2 "$mixt" train run.yaml out=to-none train.steps=3 dist.zero=3 -q 2>err || fail "half a run with dist.zero=3: $(cat err)"

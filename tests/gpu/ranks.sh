@@ -81,7 +81,7 @@ ranks 2 half $model dist.zero=1 train.steps=4 &&
     { timeout 120 mpirun -n 2 "$mixt" train --resume half train.steps=8 -q 2>err || fail "going on: $(tail -3 err)"; }
 same parts half
 
-# The same of what is shared out, looked into every other step; a rank's memory of a model that is no toy.
+# The same of what is sharded, looked into every other step; a rank's memory of a model that is no toy.
 train looked $gpt precision=fp16 dist.ranks=2 train.inject_overflow=3 watch.every=2
 for zero in 2 3; do
     timeout 120 mpirun -n 1 "$mixt" train run.yaml device=$device out=looked-$zero $gpt precision=fp16 watch.every=2 dist.zero=$zero -q : \

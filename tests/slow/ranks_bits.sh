@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same bits whatever is shared out: four models in three formats, on 2 and 4 CPU ranks, with every level of dist.zero,
+# The same bits whatever is sharded: four models in three formats, on 2 and 4 CPU ranks, with every level of dist.zero,
 # next to one process that makes the parts one after the other; and memory as planned, to the byte.
 # Usage: ranks_bits.sh MIXT [RANKS [LEVELS]], as: ranks_bits.sh build/mixt '2 4' '0 1 2 3'
 . "$(dirname "$0")/../support/script.sh"

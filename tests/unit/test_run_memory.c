@@ -96,7 +96,7 @@ static void parts_are_what_is_taken(void **state)
 }
 
 /** What one of so many ranks copies for a checkpoint: its part, exactly as planned, whatever ranks share out. And what
- *  it keeps to go back to: its own, or all where nothing is shared out. */
+ *  it keeps to go back to: its own, or all where nothing is sharded. */
 static void a_rank_copies_its_part(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  *
  * Each bucket goes as soon as the backward pass has issued what makes it, beside what is issued next; all of that is a
  * part of the recorded step. Where the device's own library sums, one rank can do it too: nothing changes but that the
- * library is in between; of gradients that are shared out it sums each slice for its owner. Else a bucket is copied to
+ * library is in between; of gradients that are sharded it sums each slice for its owner. Else a bucket is copied to
  * the host, and behind it a number that is not 0, by which the host knows that it is there: the thread that sums takes
  * it while the device goes on.
  */

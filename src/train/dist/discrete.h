@@ -42,7 +42,7 @@ mixt_status mixt__discrete_measure(mixt__trainer *t, const mixt__update *own);
 mixt_status mixt__discrete_apply(mixt__trainer *t, const mixt__update *update);
 /** Rounds all masters to their working copies, on the device. */
 mixt_status mixt__discrete_round_copies(const mixt__trainer *t);
-/** This rank's masters to the host, where they are shared out. */
+/** This rank's masters to the host, where they are sharded. */
 mixt_status mixt__discrete_fetch_masters(mixt__trainer *t);
 
 #endif

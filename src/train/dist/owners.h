@@ -4,7 +4,7 @@
  * cut between ranks. A rank keeps its slices of all groups one after the other in arenas of its own. Groups are what
  * gradients are summed by, so that all ranks send and add at once.
  *
- * Gradients that are shared out are cut where chunks of an update begin (backend/training.h): partial sums of a chunk
+ * Gradients that are sharded are cut where chunks of an update begin (backend/training.h): partial sums of a chunk
  * are then one rank's, and adding them up in the order of chunks gives the bits of one rank that has all. Moments alone
  * are cut to 16 elements.
  */
@@ -14,7 +14,7 @@
 #include "runtime/params.h"
 
 typedef struct mixt__owners {
-    int64_t ranks;       // 0: nothing is shared out
+    int64_t ranks;       // 0: nothing is sharded
     int64_t groups;      // of parameters
     int64_t chunk;       // elements: slices begin where chunks of segments do; 0: where they come to lie
     int64_t *begins;     // (groups + 1) in the flat arenas
@@ -31,7 +31,7 @@ typedef struct mixt__owner_size {
 } mixt__owner_size;
 
 /** @param limit elements of a group, unless one parameter has more; 0: one group
- *  @param chunk of the device's update, see above; 0: moments alone are shared out */
+ *  @param chunk of the device's update, see above; 0: moments alone are sharded */
 mixt_status mixt__owners_make(mixt__owners *owners, const mixt__params *params, int64_t ranks, int64_t limit,
                               int64_t chunk);
 void mixt__owners_free(mixt__owners *owners);

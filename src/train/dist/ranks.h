@@ -68,14 +68,14 @@ typedef struct mixt__ranks {
     mixt__compressor compressor;        // and what exchanges them
     int64_t step;                       // elements of a bucket at most
     mixt__owners owners;                // where state is sharded: who owns what
-    mixt__stage window;                 // where gradients are made that are shared out
-    mixt__gather gathers[MIXT_GATHERS]; // where masters are shared out: when they are there
+    mixt__stage window;                 // where gradients are made that are sharded
+    mixt__gather gathers[MIXT_GATHERS]; // where masters are sharded: when they are there
     mixt__gather *reading;              // of the pass that runs; NULL: its weights are there
     int64_t taken;                      // groups whose memory this pass has taken
     int64_t *cuts;                      // (ranks + 1) of the group that is worked on
     mixt__segment *own;                 // this rank's segments, or parts of those, in its own arenas
     int64_t *own_first;                 // (groups + 1) among those
-    mixt__segment *chunks;              // of its gradients, where those are shared out
+    mixt__segment *chunks;              // of its gradients, where those are sharded
     int64_t *chunk_first;               // (groups + 1) among those
     int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
     mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them, then in the order of the flat arenas
@@ -86,7 +86,7 @@ typedef struct mixt__ranks {
     float *staged;                      // of a device with memory of its own: where gradients wait on the host
     size_t update_bytes, measure_bytes; // of a device with memory of its own: what an update of slices takes
     mixt__segment_stats *segment_stats; // the same: those of all gradients, on the host
-    float *masters;                     // the same: this rank's, on the host, where they are shared out
+    float *masters;                     // the same: this rank's, on the host, where they are sharded
     char *gathered;                     // the same: where the host gathers groups of weights
     int64_t let, handed;                // jobs of this pass that may go; sums among them
     void *own_workspace;                // device: of the update of `own`, a part for each group
@@ -113,7 +113,7 @@ int64_t mixt__ranks_made(const mixt__trainer *t);
  *  where that is another. Needs compile. */
 size_t mixt__ranks_bytes(const mixt__trainer *t);
 size_t mixt__ranks_host_bytes(const mixt__trainer *t);
-/** Bytes that this rank, of planned ones the first, sends in an update; with shared out moments a few more than are
+/** Bytes that this rank, of planned ones the first, sends in an update; with sharded moments a few more than are
  *  sent. Needs compile. Where ranks compress: in one that they make by themselves, but not the last. */
 int64_t mixt__ranks_sent(const mixt__trainer *t);
 /** The same in the run's last update. */
@@ -134,7 +134,7 @@ void mixt__ranks_forget(mixt__trainer *t);
  *  tells of its nodes. */
 mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
-/** Around a pass that makes no gradients: weights that are shared out are gathered as its nodes read them.
+/** Around a pass that makes no gradients: weights that are sharded are gathered as its nodes read them.
  *  @param which MIXT_GATHER_EVAL, … @param status of the pass */
 mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *run);
 mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status);
@@ -150,7 +150,7 @@ mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update);
 /** The optimizer: of all parameters, or of this rank's, which then go to the others. */
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 
-/** Whether moments are shared out. */
+/** Whether moments are sharded. */
 bool mixt__ranks_sharded(const mixt__trainer *t);
 /** Whether every rank saves its part. */
 bool mixt__ranks_save_parts(const mixt__trainer *t);

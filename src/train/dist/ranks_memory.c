@@ -178,7 +178,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         apart_sizes(t, sizes);
 }
 
-/** Beside gradients: weights and statistics of what is shared out, and records. */
+/** Beside gradients: weights and statistics of what is sharded, and records. */
 int64_t mixt__ranks_sent_beside(const mixt__trainer *t)
 {
     int64_t others = t->settings.ranks - 1, moved;

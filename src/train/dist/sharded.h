@@ -8,11 +8,11 @@
 
 /** Whether gradients are summed by groups, each slice by its owner, who keeps it alone. */
 bool mixt__sharded_gradients(const mixt__trainer *t);
-/** Decides what is shared out and where it lies; again for another graph or other passes. */
+/** Decides what is sharded and where it lies; again for another graph or other passes. */
 mixt_status mixt__sharded_plan(mixt__trainer *t);
 
 /** Bytes that this rank, of planned ones the first, sends in an update: weights that go to all, figures of its
- *  gradients, and those gradients of others where sums are shared out. */
+ *  gradients, and those gradients of others where sums are sharded. */
 int64_t mixt__sharded_sent_weights(const mixt__trainer *t);
 int64_t mixt__sharded_sent_statistics(const mixt__trainer *t);
 int64_t mixt__sharded_sent_gradients(const mixt__trainer *t);
@@ -56,11 +56,11 @@ mixt_status mixt__sharded_update(mixt__trainer *t, const mixt__update *update);
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update);
-/** What is shared out to rank 0: see mixt__ranks_collect. */
+/** What is sharded, to rank 0: see mixt__ranks_collect. */
 mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles);
 /** The masters alone. @param all of rank 0; else NULL */
 mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all);
-/** Plans when such a pass has its weights, where they are shared out. */
+/** Plans when such a pass has its weights, where they are sharded. */
 mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *executable, int which);
 /** Bytes of the host's in which such a pass's weights come together; 0: they do so where the device reads them. */
 size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which);

@@ -1,4 +1,4 @@
-/* Chunks of the flat arenas, shared out segment by segment: a thread takes the same part of each large one, which is
+/* Chunks of the flat arenas, divided segment by segment: a thread takes the same part of each large one, which is
  * the part that its rows of a weight's gradient fell into, so that those stay in its cache. Small ones are dealt out.
  * Who is done helps those who are not: cores that run several threads, or other people's, are not equally fast.
  */
