@@ -69,6 +69,31 @@ void *mixt__realloc(void *block, size_t bytes)
     return next;
 }
 
+/* ---- memory that something else may still write to ---- */
+
+enum { HELD_MAX = 256 };
+
+static const void *held[HELD_MAX];
+static int held_count; // more than there is room for: nothing is freed any more
+
+void mixt__alloc_hold(const void *address)
+{
+    int at = __atomic_fetch_add(&held_count, 1, __ATOMIC_RELAXED);
+    if (at < HELD_MAX)
+        __atomic_store_n(&held[at], address, __ATOMIC_RELEASE);
+}
+
+static bool is_held(const char *block, size_t bytes)
+{
+    int count = __atomic_load_n(&held_count, __ATOMIC_RELAXED);
+    for (int i = 0; i < count && i < HELD_MAX; i++) {
+        const char *address = __atomic_load_n(&held[i], __ATOMIC_ACQUIRE);
+        if (address >= block && address < block + bytes)
+            return true;
+    }
+    return count > HELD_MAX;
+}
+
 void mixt__free(void *block)
 {
     if (!block)
@@ -76,7 +101,8 @@ void mixt__free(void *block)
     block_header *header = header_of(block);
     __atomic_sub_fetch(&alloc_bytes, header->bytes, __ATOMIC_RELAXED);
     mixt__account_remove(header->account, header->bytes);
-    free(header);
+    if (!is_held(block, header->bytes))
+        free(header);
 }
 
 size_t mixt__alloc_size(const void *block)

@@ -15,6 +15,9 @@ void *mixt__alloc_uninit(size_t bytes);
 /** Grows or shrinks a block of mixt__alloc, keeping the first min(old, new) bytes; NULL keeps the old block valid. */
 void *mixt__realloc(void *block, size_t bytes);
 void mixt__free(void *block);
+/** What is at this address may be written to for ever, by a message that comes late: mixt__free leaves its block where
+ *  it is. */
+void mixt__alloc_hold(const void *address);
 /** Bytes that a block was asked for; 0 for NULL. */
 size_t mixt__alloc_size(const void *block);
 char *mixt__strdup(const char *text);

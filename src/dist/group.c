@@ -93,7 +93,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     if (g->transport) {
         int speaker = rank < 0 ? 0 : find_speaker(g, arrival);
         mixt__ranks_speaker(speaker);
-        g->transport->give_up(g->why, speaker);
+        g->transport->give_up(g->transport, g->why, speaker);
     }
     return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
 }
@@ -101,7 +101,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
 static mixt_status carry(mixt__group *g, int outs, int ins, const mixt__waiting *waiting, mixt__arrival *arrival)
 {
     if (g->transport)
-        return g->transport->exchange(g->out, outs, g->in, ins, waiting, arrival);
+        return g->transport->exchange(g->transport, g->out, outs, g->in, ins, waiting, arrival);
     *arrival = (mixt__arrival){.late = -1, .dead = -1, .gave_up = -1};
     mixt_status status = g->own.exchange(g->own.user, g->out, outs, g->in, ins, waiting->seconds);
     return status == MIXT_OK ? MIXT_OK
@@ -111,7 +111,8 @@ static mixt_status carry(mixt__group *g, int outs, int ins, const mixt__waiting 
 mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patience)
 {
     mixt__arrival arrival;
-    mixt__waiting waiting = {.seconds = g->timeout * patience, .dead = find_dead, .user = g, .late = g->late};
+    mixt__waiting waiting = {
+        .seconds = g->timeout * patience, .dead = find_dead, .user = g, .hold = mixt__alloc_hold, .late = g->late};
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     for (int i = 0; i < outs; i++)
@@ -124,7 +125,8 @@ mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patie
 mixt_status mixt__group_await(mixt__group *g, const mixt__device_sums *sums)
 {
     mixt__arrival arrival;
-    mixt__waiting waiting = {.seconds = g->timeout, .dead = find_dead, .user = g, .late = g->late};
+    mixt__waiting waiting = {
+        .seconds = g->timeout, .dead = find_dead, .user = g, .hold = mixt__alloc_hold, .late = g->late};
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     return sums->wait(&waiting, &arrival) == MIXT_OK ? MIXT_OK : lose(g, &arrival, waiting.seconds);
@@ -137,7 +139,7 @@ void mixt__group_give_up(mixt__group *g)
     g->broken = true;
     snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
     if (g->transport)
-        g->transport->give_up(g->why, 0);
+        g->transport->give_up(g->transport, g->why, 0);
 }
 
 /* ---- opening ---- */
@@ -252,7 +254,7 @@ void mixt__group_close(mixt__group *g)
         return;
     if (g->transport) {
         bool whole = !g->broken && mixt__group_gather(g, &mine, 1, g->words, 1) == MIXT_OK;
-        g->transport->close(whole);
+        g->transport->close(g->transport, whole);
     }
     for (int i = 0; g->handles && i < g->size; i++)
         if (g->handles[i] >= 0)

@@ -33,8 +33,8 @@ typedef struct mixt__word {
 } mixt__word;
 
 typedef struct mixt__group {
-    const mixt__transport *transport; // NULL: `own` carries
-    mixt_communicator own;            // the caller's
+    mixt__transport *transport; // NULL: `own` carries
+    mixt_communicator own;      // the caller's
     int rank, size;
     double timeout;      // seconds
     mixt__peer *peers;   // (size)

@@ -49,8 +49,7 @@ static mixt_status look_up(const char *name, const char *symbol, void **function
                      : mixt__fail(MIXT_ERROR_DEVICE, "libmixt_%s.so is not mixt's: it lacks %s", name, symbol);
 }
 
-mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout,
-                                 const mixt__transport **transport)
+mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout, mixt__transport **transport)
 {
     void *open;
     MIXT_TRY(look_up(name, "mixt_transport_open", &open));

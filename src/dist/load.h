@@ -6,8 +6,7 @@
 
 /** Loads libmixt_<name>.so and opens it, which can only be done once in a process.
  *  @param rank what the launcher says; @param size too */
-mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout,
-                                 const mixt__transport **transport);
+mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout, mixt__transport **transport);
 /** The id that rank 0 gives to the others. @param id (MIXT_DEVICE_ID_SIZE) */
 mixt_status mixt__device_id(const char *name, char *id);
 /** Loads the same library for sums in a device's memory. @param stream of the device */

@@ -20,6 +20,8 @@ typedef struct mixt__waiting {
     /** Asked several times a second: a rank that is known to have died; -1: none. */
     int (*dead)(void *user);
     void *user;
+    /** Told of memory that may still be written to after a failure, or read: it must stay. */
+    void (*hold)(const void *memory);
     bool *late; // (ranks) receives who has not answered, where that ends it and the transport can tell
 } mixt__waiting;
 
@@ -35,21 +37,32 @@ typedef struct mixt__arrival {
     int speaker;                   // and who is to tell people
 } mixt__arrival;
 
-typedef struct mixt__transport {
+typedef struct mixt__transport mixt__transport;
+
+/** Parts a group: all its ranks call it, those with the same colour become a group.
+ *  @param colour 0 or more
+ *  @param key orders the ranks of a part; where it is the same their rank does
+ *  @param part closed on its own, after its messages and before the process ends */
+typedef mixt_status mixt__transport_split_fn(mixt__transport *transport, int colour, int key, mixt__transport **part);
+
+/** A group of ranks, with all that it needs to carry their messages. */
+struct mixt__transport {
     const char *name;    // "mpi"
     const char *version; // of the library behind it, in its own words
     int rank, size;
     /** Sends and receives all of these. Messages between two ranks keep their order; a call answers a call: all ranks
-     *  make them in the same order. Where it fails nothing more can be carried but notices.
+     *  make them in the same order. Where it fails nothing more can be carried but notices, and no message comes late
+     *  but to what `waiting->hold` was told of.
      *  @param arrival who is to blame where it fails */
-    mixt_status (*exchange)(const mixt__message *out, int outs, const mixt__message *in, int ins,
-                            const mixt__waiting *waiting, mixt__arrival *arrival);
+    mixt_status (*exchange)(mixt__transport *transport, const mixt__message *out, int outs, const mixt__message *in,
+                            int ins, const mixt__waiting *waiting, mixt__arrival *arrival);
     /** Tells all other ranks why this one gives up; waits a fifth of a second at most.
      *  @param speaker the rank that is to tell people */
-    void (*give_up)(const char *why, int speaker);
-    /** @param whole all ranks close it too; else this process ends without them */
-    void (*close)(bool whole);
-} mixt__transport;
+    void (*give_up)(mixt__transport *transport, const char *why, int speaker);
+    mixt__transport_split_fn *split; // NULL: it has no parts
+    /** Frees this group alone. @param whole all ranks close it too; else this process ends without them */
+    void (*close)(mixt__transport *transport, bool whole);
+};
 
 /** Sums in a device's own memory, in order with what it computes: all that is issued here may be under capture into a
  *  recorded step. All ranks issue the same in the same order. */
@@ -78,7 +91,7 @@ typedef struct mixt__device_sums {
 enum { MIXT_DEVICE_ID_SIZE = 128 };
 
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 5"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 6"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.
@@ -89,7 +102,7 @@ enum { MIXT_DEVICE_ID_SIZE = 128 };
  *  @param transport set on success; lives until it is closed */
 typedef const char *mixt__transport_version_fn(void);
 typedef mixt_status mixt__transport_open_fn(const char *abi, int rank, int size, double timeout,
-                                            void (*error_set)(const char *text), const mixt__transport **transport);
+                                            void (*error_set)(const char *text), mixt__transport **transport);
 /** One that sums in a device's memory exports these too: mixt_device_id, of rank 0, and mixt_device_sums_open.
  *  @param id (MIXT_DEVICE_ID_SIZE)
  *  @param stream of the device, in order with which sums run

@@ -66,9 +66,10 @@ static mixt_status post(const mixt__message *out, int outs, const mixt__message 
     return mixt__nccl_check(ncclGroupEnd(), "sending messages");
 }
 
-static mixt_status exchange(const mixt__message *out, int outs, const mixt__message *in, int ins,
+static mixt_status exchange(mixt__transport *self, const mixt__message *out, int outs, const mixt__message *in, int ins,
                             const mixt__waiting *waiting, mixt__arrival *arrival)
 {
+    (void)self;
     size_t sent = total(out, outs), got = total(in, ins), at = 0;
     *arrival = (mixt__arrival){.late = -1, .dead = -1, .gave_up = -1};
     if (!mixt__nccl.comm)
@@ -92,8 +93,9 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
 }
 
 /** There is no way around the communicator: its abort ends the others' waits. */
-static void give_up(const char *why, int speaker)
+static void give_up(mixt__transport *self, const char *why, int speaker)
 {
+    (void)self;
     (void)why;
     (void)speaker;
     if (mixt__nccl.comm)
@@ -101,14 +103,15 @@ static void give_up(const char *why, int speaker)
     mixt__nccl.comm = NULL;
 }
 
-static void close_transport(bool whole)
+static void close_transport(mixt__transport *self, bool whole)
 {
+    (void)self;
     drop();
     mixt__nccl_close(whole);
 }
 
 mixt_status mixt_transport_open(const char *abi, int rank, int size, double timeout,
-                                void (*error_set)(const char *text), const mixt__transport **transport)
+                                void (*error_set)(const char *text), mixt__transport **transport)
 {
     (void)timeout; // NCCL has its own
     char id[MIXT_DEVICE_ID_SIZE];
