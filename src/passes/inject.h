@@ -28,7 +28,7 @@ typedef struct mixt__injections {
 
 /** Whether a dotted layer path is `layer` or below it. */
 bool mixt__injection_covers(const char *layer, const char *path);
-/** Plants what concerns this stage of the graph.
+/** Injects what concerns this stage of the graph.
  *  @param differentiated after autodiff; before it only dead layers are made */
 mixt_status mixt__pass_inject(mixt__graph *graph, const mixt__injections *injections, bool differentiated);
 
