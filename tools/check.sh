@@ -30,6 +30,9 @@ sources() { git ls-files --cached --others --exclude-standard -- 'include/*.h' '
 begin include-order
 attempt include-order tools/include_order.sh
 
+begin sizes
+attempt sizes tools/sizes.sh
+
 begin clang-format
 if command -v clang-format >/dev/null; then
     attempt clang-format sh -c 'clang-format --dry-run -Werror "$@" 2>&1 | grep -E "error:" && exit 1; exit 0' sh $(sources)
