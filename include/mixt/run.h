@@ -151,7 +151,8 @@ MIXT_API void mixt_run_ask_validation(mixt_run *run);
 MIXT_API void mixt_run_ask_checkpoint(mixt_run *run);
 /** To go on under another policy, which is copied: see mixt_trainer_set_policy. The run's directory, its checkpoints
  * and its history (history.jsonl) follow. One that cannot be compiled for the model is told as a warning, and the run
- * goes on as it was. Loss scaling and clipping that the configuration had set stay. */
+ * goes on as it was. Loss scaling and clipping that the configuration had set stay. Of several ranks it is enough that
+ * one asks: all take the policy at the same update; where ranks ask for different ones none is taken, with a warning. */
 MIXT_API mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
 /** To do what a decision says, which is copied: the same that auto.steer does. It becomes a row of events.jsonl with
  * its evidence, a checkpoint follows, and a replay (auto.replay) does it too. `step` is filled in by the run; `back` of

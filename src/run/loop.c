@@ -276,6 +276,8 @@ static mixt_status take_policy(void *user)
 /** The policy of the next update, where it is another one. All results are in. */
 static mixt_status change_policy(mixt__loop *l)
 {
+    if (l->run->group && l->run->asked & MIXT_ASKED_POLICY)
+        MIXT_TRY(mixt__run_ranks_policy(l->run));
     if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
         return MIXT_OK;
     MIXT_TRY(mixt__rank0_first(l->run->group, l->e->context->device, take_policy, l));

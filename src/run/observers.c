@@ -100,6 +100,6 @@ mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy)
     MIXT_TRY(mixt_policy_copy(policy, &copy));
     mixt_policy_free(run->policy);
     run->policy = copy;
-    run->asked |= MIXT_ASKED_POLICY;
+    ask(__func__, run, MIXT_ASKED_POLICY);
     return MIXT_OK;
 }

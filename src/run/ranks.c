@@ -4,6 +4,8 @@
 #include "backend/visible.h"
 #include "base/alloc.h"
 #include "base/cores.h"
+#include "base/env.h"
+#include "base/isa.h"
 #include "base/threads.h"
 #include "dist/launcher.h"
 #include "dist/keepalive.h"
@@ -282,6 +284,24 @@ void mixt__run_ranks_close(mixt_run *run)
 
 /* ---- agreeing ---- */
 
+/** What decides bits beside the configuration and the number of threads. */
+static mixt_status same_kernels(mixt__group *group, const mixt__device *device)
+{
+    static const struct {
+        mixt__env variable;
+        const char *what;
+    } variables[] = {{MIXT_ENV_FUSION, "MIXT_FUSION, which is part of the bits"},
+                     {MIXT_ENV_CANDIDATE, "MIXT_CANDIDATE, which is part of the bits"}};
+    if (device->backend->host_memory) // a GPU's bits do not hang on its host's instruction set
+        MIXT_TRY(mixt__group_same(group, "instruction set (MIXT_ISA), which is part of the bits",
+                                  mixt__isa_name(mixt__isa_level())));
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *text = mixt__env_get(variables[i].variable);
+        MIXT_TRY(mixt__group_same(group, variables[i].what, *text ? text : "none"));
+    }
+    return MIXT_OK;
+}
+
 mixt_status mixt__run_ranks_check(mixt_run *run)
 {
     mixt__experiment *e = &run->experiment;
@@ -297,6 +317,7 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
     snprintf(text, sizeof text, device->backend->host_memory ? "%s with threads=%d" : "%s", device->backend->name,
              mixt__threads_count());
     MIXT_TRY(mixt__group_same(run->group, "device or threads, which are part of the bits", text));
+    MIXT_TRY(same_kernels(run->group, device));
     const mixt__trainer_settings *s = mixt__trainer_settings_of(e->trainer->inner);
     snprintf(text, sizeof text, "%lld passes of %lld samples, %zu bytes of activations, %lld updates",
              (long long)s->accumulate, (long long)s->batch, s->recompute_budget, (long long)e->total_steps);
@@ -364,6 +385,69 @@ mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_ru
     MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path, 1));
     memcpy(run->dir.path, path, sizeof path);
     return see_files(run);
+}
+
+/** All texts of all ranks to all. @param all (ranks × bytes), for mixt__free */
+static mixt_status gather_texts(mixt__group *g, const char *mine, char **all, size_t *bytes)
+{
+    bool any;
+    mixt__word size = {.count = (int64_t)strlen(mine) + 1};
+    MIXT_TRY(mixt__group_beat(g, &size, &any));
+    for (int rank = 0; rank < g->size; rank++)
+        size.count = g->words[rank].count > size.count ? g->words[rank].count : size.count;
+    *bytes = (size_t)size.count;
+    char *padded = mixt__alloc(*bytes);
+    *all = mixt__alloc(*bytes * (size_t)g->size);
+    mixt_status status = padded && *all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for policies of ranks");
+    status = mixt__group_agree_soon(g, status);
+    if (status == MIXT_OK) {
+        strcpy(padded, mine);
+        status = mixt__group_gather(g, padded, *bytes, *all, 1);
+    }
+    mixt__free(padded);
+    return status;
+}
+
+/** Takes the policy of the ranks that asked for one, where they asked for the same. */
+static mixt_status choose_policy(mixt_run *run, const char *all, size_t bytes)
+{
+    int first = -1;
+    for (int rank = 0; rank < run->group->size; rank++) {
+        const char *text = all + (size_t)rank * bytes;
+        if (*text && first < 0)
+            first = rank;
+        if (*text && strcmp(text, all + (size_t)first * bytes))
+            return mixt__fail(MIXT_ERROR_CONFIG, "ranks %d and %d ask for different ones", first, rank);
+    }
+    return first < 0 || run->policy ? MIXT_OK
+                                    : mixt_policy_parse(all + (size_t)first * bytes, "another rank's", &run->policy);
+}
+
+mixt_status mixt__run_ranks_policy(mixt_run *run)
+{
+    char *mine = NULL, *all = NULL;
+    size_t bytes;
+    mixt_status status = run->policy ? mixt_policy_print(run->policy, &mine) : MIXT_OK;
+    MIXT_TRY(mixt__group_agree_soon(run->group, status));
+    status = gather_texts(run->group, mine ? mine : "", &all, &bytes);
+    mixt_free(mine);
+    if (status != MIXT_OK) {
+        mixt__free(all);
+        return status;
+    }
+    status = mixt__run_agree_once(run, choose_policy(run, all, bytes));
+    mixt__free(all);
+    if (run->group->broken)
+        return status;
+    if (status != MIXT_OK) {
+        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
+                       mixt_error_text());
+        mixt_policy_free(run->policy);
+        run->policy = NULL;
+    }
+    if (!run->policy) // refused, or taken before this was heard
+        run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
+    return MIXT_OK;
 }
 
 void mixt__run_ranks_tell(mixt_run *run)

@@ -31,6 +31,9 @@ mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_ru
 void mixt__run_ranks_tell(mixt_run *run);
 /** After it: what any of them said. */
 void mixt__run_ranks_hear(mixt_run *run);
+/** All ranks have heard that one asks for another policy: it is everyone's from here on. Where ranks ask for different
+ *  ones none is, which is told as a warning. */
+mixt_status mixt__run_ranks_policy(mixt_run *run);
 /** The signal that ends the run, of any rank; 0: none. */
 int mixt__run_signal(const mixt_run *run);
 

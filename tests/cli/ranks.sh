@@ -170,6 +170,12 @@ ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train run.yaml out=ne
 status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
 ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env MIXT_THREADS=2 "$mixt" train run.yaml out=never -q 2>err
 status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
+for other in 'MIXT_ISA=scalar:instruction set (MIXT_ISA), .*: rank 0 has [a-z0-9_-]*, rank 1 has scalar' \
+    'MIXT_FUSION=0:MIXT_FUSION, .*: rank 0 has 1, rank 1 has 0' \
+    'MIXT_CANDIDATE=matmul=plain:MIXT_CANDIDATE, .*: rank 0 has none, rank 1 has matmul=plain'; do
+    ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env "${other%%:*}" "$mixt" train run.yaml out=never -q 2>err
+    status=$? && refused "ranks differ in their ${other#*:}"
+done
 echo 'a,b,c' >rows.csv && for i in $(seq 99); do echo "$i,1,$((i % 2))"; done >>rows.csv
 mkdir elsewhere && sed 's/^99,1/98,1/' rows.csv >elsewhere/rows.csv
 ranks 1 "$mixt" train run.yaml out=never data.kind=csv data.path=rows.csv data.samples=0 -q : \
