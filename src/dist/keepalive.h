@@ -27,9 +27,9 @@ typedef struct mixt__keepalive {
 /** Around work of any length that all ranks do, or some while the others wait at the end: a thread of its own tells
  *  that this one is alive. The work itself uses nothing of the group.
  *  @param group NULL: nothing happens */
-void mixt__keepalive_begin(mixt__keepalive *meanwhile, mixt__group *group);
+void mixt__keepalive_begin(mixt__keepalive *keepalive, mixt__group *group);
 /** Until all are here: as mixt__group_agree. @param mine how the work went; where it failed, with its error text */
-mixt_status mixt__keepalive_end(mixt__keepalive *meanwhile, mixt_status mine);
+mixt_status mixt__keepalive_end(mixt__keepalive *keepalive, mixt_status mine);
 /** Until *done or so many seconds have passed. The lock is held. */
 void mixt__wait_some(pthread_cond_t *changed, pthread_mutex_t *lock, const bool *done, bool value, double seconds);
 
