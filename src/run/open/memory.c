@@ -75,7 +75,7 @@ static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
 {
     size_t bytes = m->data.host + m->tokens.host;
     if (mixt__trainer_has_memory(t))
-        bytes += m->step.host + results_bytes(t);
+        bytes += m->step.host + results_bytes(t) + mixt__ranks_host_bytes(t);
     else if (mixt__trainer_has_weights(t))
         bytes += m->weights.host;
     if (mixt__trainer_has_evaluation(t))

@@ -214,23 +214,27 @@ int64_t mixt__ranks_sent_last(const mixt__trainer *t)
     return sent_locally(t, true);
 }
 
-static size_t sum_blocks(const mixt__trainer *t, int first, int end)
+static size_t sum_blocks(const size_t sizes[BLOCKS], int first, int end)
 {
-    size_t sizes[BLOCKS], sum = 0;
-    block_sizes(t, sizes);
+    size_t sum = 0;
     for (int i = first; i < end; i++)
         sum += sizes[i];
-    return sum + (!first && sizes[BLOCK_WORKSPACE] ? mixt__overlap_bytes() : 0);
+    return sum;
 }
 
 size_t mixt__ranks_bytes(const mixt__trainer *t)
 {
-    return sum_blocks(t, t->device->backend->host_memory ? 0 : BLOCKS_HOST, BLOCKS);
+    size_t sizes[BLOCKS];
+    block_sizes(t, sizes);
+    return sum_blocks(sizes, t->device->backend->host_memory ? 0 : BLOCKS_HOST, BLOCKS);
 }
 
 size_t mixt__ranks_host_bytes(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory ? 0 : sum_blocks(t, 0, BLOCKS_HOST);
+    size_t sizes[BLOCKS];
+    block_sizes(t, sizes);
+    return sum_blocks(sizes, 0, t->device->backend->host_memory ? 0 : BLOCKS_HOST) +
+           (sizes[BLOCK_WORKSPACE] ? mixt__overlap_bytes() : 0);
 }
 
 static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
