@@ -46,9 +46,9 @@ void mixt__group_describe(const mixt__group *g, int rank, char *text, size_t siz
 {
     const mixt__peer *peer = &g->peers[rank];
     if (peer->process)
-        snprintf(text, size, "rank %d (process %lld on %s)", rank, (long long)peer->process, peer->host);
+        snprintf(text, size, "rank %d (process %lld on %s)", peer->number, (long long)peer->process, peer->host);
     else
-        snprintf(text, size, "rank %d", rank);
+        snprintf(text, size, "rank %d", peer->number);
 }
 
 /** The first rank that is left, which tells people. Ranks that are killed together do not end at the same moment: one
@@ -82,7 +82,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     }
     if (rank < 0) {
-        snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
+        snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->peers[g->rank].number, mixt_error_text());
     } else {
         mixt__group_describe(g, rank, who, sizeof who);
         if (arrival->dead >= 0)
@@ -91,7 +91,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
             snprintf(g->why, sizeof g->why, "%s has not answered for %.0f s (dist.timeout)", who, seconds);
     }
     if (g->transport) {
-        int speaker = rank < 0 ? 0 : find_speaker(g, arrival);
+        int speaker = g->peers[rank < 0 ? 0 : find_speaker(g, arrival)].number;
         mixt__ranks_speaker(speaker);
         g->transport->give_up(g->transport, g->why, speaker);
     }
@@ -137,9 +137,9 @@ void mixt__group_give_up(mixt__group *g)
     if (g->broken || g->settled)
         return;
     g->broken = true;
-    snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
+    snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->peers[g->rank].number, mixt_error_text());
     if (g->transport)
-        g->transport->give_up(g->transport, g->why, 0);
+        g->transport->give_up(g->transport, g->why, g->peers[0].number);
 }
 
 /* ---- opening ---- */
@@ -153,7 +153,7 @@ static void fill_own(mixt__peer *peer)
 }
 
 /** Handles tell at once when a process ends; where the system has none, its number must do. */
-static void open_handles(mixt__group *g)
+void mixt__group_watch(mixt__group *g)
 {
     const mixt__peer *own = &g->peers[g->rank];
     for (int i = 0; i < g->size; i++) {
@@ -176,7 +176,7 @@ size_t mixt__group_memory(int64_t ranks)
     return sizeof *g + (size_t)ranks * each + sizeof *g->cuts;
 }
 
-static mixt_status take_memory(mixt__group *g)
+mixt_status mixt__group_prepare(mixt__group *g)
 {
     size_t n = (size_t)g->size;
     g->peers = mixt__alloc(n * sizeof *g->peers);
@@ -189,18 +189,20 @@ static mixt_status take_memory(mixt__group *g)
     g->late = mixt__alloc(n * sizeof *g->late);
     if (!g->peers || !g->handles || !g->out || !g->in || !g->ranges || !g->cuts || !g->words || !g->late)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d ranks", g->size);
-    for (int i = 0; i < g->size; i++)
+    for (int i = 0; i < g->size; i++) {
         g->handles[i] = -1;
+        g->peers[i].number = i;
+    }
     return MIXT_OK;
 }
 
 static mixt_status meet(mixt__group *g)
 {
-    mixt__peer own = {0};
-    MIXT_TRY(take_memory(g));
+    mixt__peer own = {.number = g->rank};
+    MIXT_TRY(mixt__group_prepare(g));
     fill_own(&own);
     MIXT_TRY(mixt__group_gather(g, &own, sizeof own, g->peers, 1));
-    open_handles(g);
+    mixt__group_watch(g);
     return MIXT_OK;
 }
 
@@ -238,7 +240,7 @@ mixt_status mixt__group_open_own(const mixt_communicator *own, double timeout, m
     g->rank = own->rank;
     g->size = own->size;
     g->timeout = timeout;
-    mixt_status status = take_memory(g); // of processes behind it nothing is known
+    mixt_status status = mixt__group_prepare(g); // of processes behind it nothing is known
     if (status == MIXT_OK) {
         *group = g;
         return MIXT_OK;
@@ -259,6 +261,7 @@ void mixt__group_close(mixt__group *g)
     for (int i = 0; g->handles && i < g->size; i++)
         if (g->handles[i] >= 0)
             close(g->handles[i]);
+    mixt__free(g->members);
     mixt__free(g->peers);
     mixt__free(g->handles);
     mixt__free(g->out);
@@ -316,7 +319,7 @@ mixt_status mixt__group_judge(mixt__group *g)
     for (int i = 0; i < g->size; i++)
         all = all && !strcmp(words[i].text, words[bad].text);
     return all ? mixt__fail((mixt_status)words[bad].status, "%s", words[bad].text)
-               : mixt__fail((mixt_status)words[bad].status, "rank %d: %s", bad, words[bad].text);
+               : mixt__fail((mixt_status)words[bad].status, "rank %d: %s", g->peers[bad].number, words[bad].text);
 }
 
 static mixt_status agree(mixt__group *g, mixt_status mine, double patience)
@@ -343,7 +346,7 @@ mixt_status mixt__group_same(mixt__group *g, const char *what, const char *text)
     const mixt__word *words = g->words;
     for (int i = 1; i < g->size; i++)
         if ((g->settled = strcmp(words[i].text, words[0].text)))
-            return mixt__fail(MIXT_ERROR_CONFIG, "ranks differ in their %s: rank 0 has %.200s, rank %d has %.200s",
-                              what, words[0].text, i, words[i].text);
+            return mixt__fail(MIXT_ERROR_CONFIG, "ranks differ in their %s: rank %d has %.200s, rank %d has %.200s",
+                              what, g->peers[0].number, words[0].text, g->peers[i].number, words[i].text);
     return MIXT_OK;
 }

@@ -19,6 +19,7 @@ enum {
 
 /** What is known of a rank. */
 typedef struct mixt__peer {
+    int number; // its rank in the group that was opened, by which people know it
     char host[MIXT_HOST_SIZE];
     uint64_t space; // in which its process has its number; of the same host, and the same: it can be looked at
     int64_t process;
@@ -32,12 +33,16 @@ typedef struct mixt__word {
     char text[512]; // where it failed: why
 } mixt__word;
 
-typedef struct mixt__group {
+typedef struct mixt__group mixt__group;
+
+struct mixt__group {
     mixt__transport *transport; // NULL: `own` carries
     mixt_communicator own;      // the caller's
     int rank, size;
     double timeout;      // seconds
     mixt__peer *peers;   // (size)
+    mixt__group *whole;  // that this is a part of; NULL: none
+    int *members;        // (size) ranks of `whole`, where `own` carries
     int *handles;        // (size) of processes on this machine; -1: another machine, or it cannot be told
     mixt__message *out;  // (size)
     mixt__message *in;   // (size)
@@ -49,7 +54,7 @@ typedef struct mixt__group {
     char why[MIXT_NOTICE_SIZE];
     bool settled;  // the newest failure is one that all ranks know of
     int64_t bytes; // sent by this rank so far
-} mixt__group;
+};
 
 /** Bytes that a group of so many ranks takes on each. */
 size_t mixt__group_memory(int64_t ranks);
@@ -59,6 +64,11 @@ size_t mixt__group_memory(int64_t ranks);
 mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group);
 /** The same over what a caller has: nothing is loaded. A rank that is lost is noticed by it alone. */
 mixt_status mixt__group_open_own(const mixt_communicator *own, double timeout, mixt__group **group);
+/** Parts a group: ranks with the same colour become a group of their own, which is used as this one is, beside it. It
+ *  is closed before this one. A rank that is lost in a part is noticed there; who fails by that gives up this one.
+ *  @param colour 0 or more
+ *  @param key orders the ranks of a part; where it is the same their rank does */
+mixt_status mixt__group_split(mixt__group *group, int colour, int key, mixt__group **part);
 /** Tells the others that this rank has failed, with its error text, unless they know of it: they fail too. */
 void mixt__group_give_up(mixt__group *group);
 /** "rank 1 (process 4711 on host)". */
@@ -83,6 +93,11 @@ mixt_status mixt__group_same(mixt__group *group, const char *what, const char *t
 
 /** Until a device has run what was issued, sums with the other ranks too. */
 mixt_status mixt__group_await(mixt__group *group, const mixt__device_sums *sums);
+
+/** Takes the memory that `size` ranks need. */
+mixt_status mixt__group_prepare(mixt__group *group);
+/** Handles of the processes that can be looked at. */
+void mixt__group_watch(mixt__group *group);
 
 /** Sends and receives what stands in `out` and `in`, so many of each. */
 mixt_status mixt__group_exchange(mixt__group *group, int outs, int ins, double patience);

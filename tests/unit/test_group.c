@@ -129,6 +129,48 @@ static void test_reduce(void **state)
         run(size, reduce, NULL);
 }
 
+/* ---- parts ---- */
+
+static int sum_of(rank *r, mixt__group *g, int mine)
+{
+    int all[MOST] = {0}, total = 0;
+    CHECK(r, mixt__group_gather(g, &mine, sizeof mine, all, 1) == MIXT_OK);
+    for (int i = 0; i < g->size; i++)
+        total += all[i];
+    return total;
+}
+
+/** A grid of 2 by 2: rows and columns sum apart, rows are closed first. */
+static void part(rank *r)
+{
+    mixt__group *row, *column, *none;
+    int x = r->index % 2, y = r->index / 2;
+    float data[2] = {(float)r->index, 10};
+    char workspace[4096];
+    CHECK(r, mixt__group_split(r->group, y, -r->index, &row) == MIXT_OK); // the later rank first
+    CHECK(r, mixt__group_split(r->group, x, 0, &column) == MIXT_OK);
+    CHECK(r, row && row->size == 2 && row->rank == 1 - x && column && column->size == 2 && column->rank == y);
+    if (r->problem[0])
+        return;
+    CHECK(r, mixt__group_sum(row, data, 2, 64, MIXT_DTYPE_FP32, workspace) == MIXT_OK);
+    CHECK(r, data[0] == (float)(4 * y + 1) && data[1] == 20);
+    CHECK(r, mixt__group_sum(column, data, 2, 64, MIXT_DTYPE_FP32, workspace) == MIXT_OK);
+    CHECK(r, data[0] == 6 && data[1] == 40);
+    CHECK(r, mixt__group_same(column, "row", y ? "1" : "0") == MIXT_ERROR_CONFIG);
+    CHECK(r, strstr(mixt_error_text(), x ? "rank 1 has 0, rank 3 has 1" : "rank 0 has 0, rank 2 has 1"));
+    mixt__group_close(row);
+    CHECK(r, sum_of(r, column, r->index) == 2 * x + 2 && sum_of(r, r->group, r->index) == 6);
+    mixt__group_close(column);
+    CHECK(r, mixt__group_split(r->group, r->index - 1, 0, &none) == MIXT_ERROR_ARGUMENT && !none);
+    CHECK(r, sum_of(r, r->group, 1) == 4);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    run(4, part, NULL);
+}
+
 /* ---- beside the backward pass ---- */
 
 typedef struct beside {
@@ -327,9 +369,9 @@ static void test_failing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_telling),   cmocka_unit_test(test_sums),       cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_overlap),   cmocka_unit_test(test_compressed), cmocka_unit_test(test_failing),
-        cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_telling), cmocka_unit_test(test_sums),      cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_overlap),   cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_failing), cmocka_unit_test(test_keepalive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
