@@ -139,14 +139,17 @@ found=$?; check "run directory is a dangling link" 1 'run directory dangling exi
 found=$?; check "data is a loop of links" 1 'self: Too many levels of symbolic links'
 rm self dangling
 
-# Weights that are no numbers: shown, and a failure.
+# Weights that are no numbers: refused; with --not-finite shown, and a failure.
 cp -r run diverged
 size=$(stat -c %s run/model.safetensors)
 header=$(($(od -An -tu8 -N8 run/model.safetensors) + 8))
 { head -c $header run/model.safetensors; head -c $((size - header)) /dev/zero | tr '\0' '\377'; } >diverged/model.safetensors
 "$mixt" eval diverged >../out 2>../err
-found=$?; check "eval of NaN weights" 1 'diverged: the loss is not finite'
-"$mixt" eval diverged --json >../out 2>../err
+found=$?; check "eval of NaN weights" 1 "diverged: 'fc.0.weight' is not finite (element 0 is nan)" '(--not-finite evaluates them)'
+[ -s ../out ] && fail "eval of NaN weights: shown all the same: $(cat ../out)"
+"$mixt" eval diverged --not-finite >../out 2>../err
+found=$?; check "eval of NaN weights all the same" 1 'diverged: the loss is not finite'
+"$mixt" eval diverged --not-finite --json >../out 2>../err
 found=$?; check "eval of NaN weights as JSON" 1 'diverged: the loss is not finite'
 grep -q '"loss":null' ../out || fail "eval of NaN weights as JSON: $(cat ../out)"
 for format in fp32 fp16 bf16; do

@@ -81,7 +81,7 @@ static void audio_options(const mixt__experiment *e, mixt_data_options *o)
     o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
     o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
     double tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
-    o->tail = tail < 0 ? 0 : tail > 0 ? tail : MIXT_AUTO;
+    o->tail = tail == -1 ? 0 : tail == 0 ? MIXT_AUTO : tail;
     o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
     o->noise = mixt__config_float(e->config, MIXT_KEY_DATA_NOISE);
     o->time_mask = number(e, MIXT_KEY_DATA_TIME_MASK);
