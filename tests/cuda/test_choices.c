@@ -228,9 +228,9 @@ static struct {
 static bool prints(int first)
 {
     put_ten(first);
-    carried->bytes = mixt__cuda_choices_print(NULL, 0);
+    carried->bytes = mixt__cuda_choices_print(NULL, NULL, 0);
     return carried->bytes <= sizeof carried->text &&
-           mixt__cuda_choices_print(carried->text, sizeof carried->text) == carried->bytes;
+           mixt__cuda_choices_print(NULL, carried->text, sizeof carried->text) == carried->bytes;
 }
 
 static bool puts_other(int number)
@@ -245,7 +245,7 @@ static bool puts_other(int number)
 static bool adopts(int number)
 {
     puts_other(number);
-    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
     return has(number) && has(number + 1) && has_not(number + 100);
 }
 
@@ -254,7 +254,7 @@ static bool goes_on(int number)
 {
     int64_t value[3] = {number, -number, 7};
     char key[32];
-    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
     text_key(key, sizeof key, number);
     return has(300) && mixt__cuda_choice_put(key, value, sizeof value);
 }
@@ -269,7 +269,7 @@ static bool has_other(int number)
 
 static bool adopts_nothing(int number)
 {
-    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
     return has_not(number);
 }
 

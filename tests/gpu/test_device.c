@@ -244,7 +244,7 @@ static void counts_what_units_do(void **state)
 {
     mixt__device_activity seen;
     (void)state;
-    if (!mixt__device_activity(gpu, NULL)) {
+    if (!gpu->backend->activity(gpu, NULL)) {
         print_message("this GPU does not count what its units do\n");
         return;
     }
@@ -253,7 +253,7 @@ static void counts_what_units_do(void **state)
     for (int i = 0; i < 2000; i++)
         check(mixt__device_copy(gpu, a, b, 256 * BYTES));
     check(mixt__device_synchronize(gpu));
-    assert_true(mixt__device_activity(gpu, &seen));
+    assert_true(gpu->backend->activity(gpu, &seen));
     print_message("copies: multiprocessors %.2f, Tensor Cores %.2f, memory %.2f\n", seen.multiprocessors,
                   seen.tensor_cores, seen.memory);
     assert_true(seen.memory > 0.2 && seen.memory <= 1.01 && seen.tensor_cores < 0.05);
