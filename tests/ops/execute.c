@@ -35,9 +35,9 @@ typedef struct run {
 
 static mixt__device *device = &mixt__device_cpu;
 
-void execute_on(mixt__device *device)
+void execute_on(mixt__device *where)
 {
-    device = device;
+    device = where;
 }
 
 static void *take(size_t bytes)

@@ -28,7 +28,7 @@ typedef struct result {
 } result;
 
 /** Where kernels run from now on; the CPU unless told. */
-void execute_on(mixt__device *device);
+void execute_on(mixt__device *where);
 /** Whether the variant says anything about this case. */
 bool variant_applies(const variant *v, const test_case *c, const oracle *o);
 void execute(const test_case *c, const mixt__kernel *kernel, const variant *v, result *r);
