@@ -1,9 +1,8 @@
 /* The first loss and the last ones. */
 #include "run/course.h"
 
-#include "store/json.h"
-
 #include "base/statistics.h"
+#include "store/json.h"
 
 #include <math.h>
 
@@ -32,17 +31,21 @@ static double deviation_of(double *values, int64_t count, double *middle)
     return fmax(1.2533 * mixt__mean(values, count), 1.4826 * mixt__median(values, count));
 }
 
-bool mixt__course_worse(const mixt__course *c, bool drifts, double *ended)
+bool mixt__course_worse(const mixt__course *c, bool drifts, double guess, double *ended)
 {
-    double last[MIXT_COURSE_LAST], middle;
+    double last[MIXT_COURSE_LAST], middle, lowest = INFINITY;
     *ended = NAN;
-    for (int64_t i = 0; i < MIXT_COURSE_LAST; i++)
+    for (int64_t i = 0; i < MIXT_COURSE_LAST; i++) {
         last[i] = log(fmax(c->last[i], SMALLEST));
+        lowest = fmin(lowest, c->last[i]);
+    }
     if (c->seen < 2 * MIXT_COURSE_LAST ||
         !(c->first > SMALLEST)) // a loss of one's own may be below 0: nobody knows its scale
         return false;
     double deviation = deviation_of(last, MIXT_COURSE_LAST, &middle), rise = middle - log(c->first);
     *ended = exp(middle);
+    if (guess > 0 && lowest > 2 * guess && lowest > c->first)
+        return true;
     return deviation < widest && rise > fmax(least_rise, deviations * deviation) && (!drifts || rise > drift);
 }
 

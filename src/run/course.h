@@ -2,8 +2,9 @@
  * its last ones.
  *
  * One update alone is noisy, so the last ones must be far above it, by their median: by five of their deviations and
- * 2%, all of logarithms. Losses that scatter by more than a factor of two, and short runs, of less than 64 updates, are
- * never judged.
+ * 2%, all of logarithms. Losses that scatter by more than a factor of two are not judged so. Where targets are classes
+ * or tokens a loss also has a scale of its own: if each of the last ones is above the first, and above twice what
+ * guessing all classes alike costs, the run is lost however they scatter. Runs of less than 64 updates are never judged.
  */
 #ifndef MIXT_RUN_COURSE_H
 #define MIXT_RUN_COURSE_H
@@ -25,8 +26,9 @@ typedef struct mixt__course {
 void mixt__course_take(mixt__course *course, double loss);
 /** Whether it ends worse than it began.
  *  @param drifts samples come in an order of their own: losses may rise by what they are of, up to three times
+ *  @param guess the loss of a model that finds all classes equally likely; 0: targets are no classes
  *  @param ended receives the median of the last losses */
-bool mixt__course_worse(const mixt__course *course, bool drifts, double *ended);
+bool mixt__course_worse(const mixt__course *course, bool drifts, double guess, double *ended);
 
 json_t *mixt__course_pack(const mixt__course *course);
 /** NULL: a checkpoint of an earlier version; what came before it is not judged. */

@@ -47,6 +47,13 @@ static mixt_status tell_diverged(mixt_run *run, double began, double ended)
     return mixt__events_tell(run, &a, 1, mixt__run_seconds(run));
 }
 
+/** The loss of a model that finds all classes equally likely; 0: targets are no classes. */
+static double guess_of(const mixt_run *run)
+{
+    int64_t classes = run->experiment.facts ? mixt_data_describe(run->experiment.facts)->classes : 0;
+    return classes > 1 && !isnan(run->last.accuracy) ? log((double)classes) : 0;
+}
+
 mixt_status mixt__health_check_end(mixt_run *run, const mixt__course *course)
 {
     const mixt_run_result *r = &run->result;
@@ -60,7 +67,7 @@ mixt_status mixt__health_check_end(mixt_run *run, const mixt__course *course)
             "longer, so that a dynamic loss scale can fall, lower train.loss_scale or train.scale_init, or "
             "use another precision",
             (long long)r->steps);
-    if (!mixt__course_worse(course, mixt__config_bool(run->config, MIXT_KEY_DATA_IN_ORDER), &ended))
+    if (!mixt__course_worse(course, mixt__config_bool(run->config, MIXT_KEY_DATA_IN_ORDER), guess_of(run), &ended))
         return MIXT_OK;
     return tell_diverged(run, course->first, ended);
 }

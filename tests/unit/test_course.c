@@ -42,7 +42,7 @@ static bool ends_worse(noise kind, uint64_t key, int64_t updates, double level, 
     json_t *kept = mixt__course_pack(&c);
     mixt__course_unpack(&c, kept); // as a resume has it
     json_decref(kept);
-    return mixt__course_worse(&c, false, &ended);
+    return mixt__course_worse(&c, false, 0, &ended);
 }
 
 static void healthy_runs_never_do(void **state)
@@ -74,8 +74,8 @@ static void diverged_runs_do(void **state)
     mixt__course_take(&c, 5.56);
     for (int64_t i = 1; i < 100; i++)
         mixt__course_take(&c, i == 7 ? (double)INFINITY : 150 + 350 * uniform(9, i));
-    assert_true(mixt__course_worse(&c, false, &ended));
-    assert_true(mixt__course_worse(&c, true, &ended));
+    assert_true(mixt__course_worse(&c, false, 0, &ended));
+    assert_true(mixt__course_worse(&c, true, 0, &ended));
     assert_true(ended > 150 && ended < 500);
 }
 
@@ -87,8 +87,30 @@ static void data_may_drift(void **state)
     double ended;
     for (int64_t i = 0; i < 200; i++)
         mixt__course_take(&c, (1 + (double)i / 200) * draw(NORMAL, 3, i));
-    assert_true(mixt__course_worse(&c, false, &ended));
-    assert_false(mixt__course_worse(&c, true, &ended));
+    assert_true(mixt__course_worse(&c, false, 0, &ended));
+    assert_false(mixt__course_worse(&c, true, 0, &ended));
+}
+
+/** Losses of classes that scatter by a factor of ten: lost where all of them cost more than guessing, and only there.
+ */
+static void classes_have_a_scale(void **state)
+{
+    (void)state;
+    const double guess = log(256);
+    mixt__course lost = {0}, wild = {0};
+    double ended;
+    mixt__course_take(&lost, 5.56);
+    mixt__course_take(&wild, 0.2);
+    for (int64_t i = 1; i < 100; i++) {
+        mixt__course_take(&lost, 20 * exp(3 * uniform(5, i)));
+        mixt__course_take(&wild, 2 * exp(3 * uniform(6, i)));
+    }
+    assert_false(mixt__course_worse(&lost, false, 0, &ended));
+    assert_true(mixt__course_worse(&lost, false, guess, &ended));
+    assert_true(mixt__course_worse(&lost, true, guess, &ended));
+    assert_false(mixt__course_worse(&wild, false, guess, &ended)); // some are below it
+    lost.first = 1000;
+    assert_false(mixt__course_worse(&lost, false, guess, &ended)); // it began worse
 }
 
 int main(void)
@@ -97,6 +119,7 @@ int main(void)
         cmocka_unit_test(healthy_runs_never_do),
         cmocka_unit_test(diverged_runs_do),
         cmocka_unit_test(data_may_drift),
+        cmocka_unit_test(classes_have_a_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
