@@ -30,7 +30,7 @@ static void add_parameters(mixt_debug *d, const mixt__params *p)
 {
     d->uses[MIXT_DTYPE_FP32].parameters += p->total + p->state_total;
     for (int f = 0; f < MIXT_DTYPE_COUNT; f++) {
-        d->uses[f].parameters += p->roles[MIXT_PARAM_COPY + f].elements;
+        d->uses[f].parameters += p->roles[MIXT_PARAM_COPY + f].elements + p->roles[MIXT_PARAM_FROZEN + f].elements;
         d->uses[f].parameter_bytes = d->uses[f].parameters * (int64_t)mixt_dtype_size((mixt_dtype)f);
     }
 }

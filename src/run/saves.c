@@ -124,12 +124,15 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
     r.run = mixt__json_copy(c->conditions); // the saver's thread alone holds what it is given
     r.run_lost = !r.run;
-    r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
+    r.files[r.file_count++] =
+        (mixt__checkpoint_file){.name = "config.yaml", .data = c->config, .bytes = c->config_bytes};
     if (c->policy)
-        r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_POLICY_FILE, c->policy, strlen(c->policy)};
+        r.files[r.file_count++] =
+            (mixt__checkpoint_file){.name = MIXT_POLICY_FILE, .data = c->policy, .bytes = strlen(c->policy)};
     ask_choices(c);
     if (c->choices)
-        r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_CHOICES_FILE, c->choices, c->choices_bytes};
+        r.files[r.file_count++] =
+            (mixt__checkpoint_file){.name = MIXT_CHOICES_FILE, .data = c->choices, .bytes = c->choices_bytes};
     return r;
 }
 
@@ -141,7 +144,8 @@ static void add_trace(mixt__saves *c, mixt__save_request *r)
     mixt__free(c->trace);
     c->trace = good->open ? mixt__trace_pack(&good->ring.trace, r->step, &c->trace_bytes) : NULL;
     if (c->trace)
-        r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
+        r->files[r->file_count++] =
+            (mixt__checkpoint_file){.name = MIXT_TRACE_FILE, .data = c->trace, .bytes = c->trace_bytes};
 }
 
 static void tell(mixt__saves *c, const mixt__save_report *report)

@@ -23,7 +23,8 @@ int64_t mixt__params_copy_room(int64_t count, mixt_dtype format)
     return (count + line - 1) / line * line;
 }
 
-/** Copies of all parameters, frozen ones too; the optimizer finds those it writes in its segments. */
+/** Copies of all parameters, of frozen ones where they are kept in FP32; the optimizer finds those it writes in its
+ * segments. */
 static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
 {
     mixt__param_role *of = p->roles + MIXT_PARAM_COPY; // by format
@@ -35,6 +36,8 @@ static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
         for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
             if (graph->params[i].low[d]) {
                 *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = of[d].elements};
+                if (p->frozen.home[i] == (mixt_dtype)d)
+                    continue;                                  // it is kept in that format: there is nothing to copy
                 if (p->segment_of[i] < 0 || !p->shard.masters) // else they are gathered in that format
                     of[d].elements += mixt__params_copy_room(p->table[i].count, (mixt_dtype)d);
             }
@@ -46,11 +49,11 @@ static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
     mixt__params_lay_out_roles(p);
 }
 
-/** Places the running statistics, or the frozen parameters, in the arena of state. */
-static void lay_out_state(mixt__params *p, bool trainable)
+/** Places the running statistics in the arena of state. */
+static void lay_out_state(mixt__params *p)
 {
     for (int64_t i = 0; i < p->count; i++)
-        if (p->table[i].trainable == trainable && (!trainable || p->table[i].frozen)) {
+        if (!p->table[i].trainable) {
             p->state_offset[i] = p->state_total;
             p->state_total += padded(p->table[i].count);
         }
@@ -62,12 +65,11 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
         p->segment_of[i] = -1;
         p->state_offset[i] = p->offset[i] = -1;
     }
-    lay_out_state(p, false);
-    p->statistics = p->state_total;
-    lay_out_state(p, true);
+    lay_out_state(p);
+    mixt__frozen_lay_out(p, graph);
     for (int64_t i = 0; i < p->count; i++) {
         const mixt__param *param = &p->table[i];
-        if (p->state_offset[i] >= 0)
+        if (!param->trainable || param->frozen)
             continue;
         p->segment_of[i] = (int32_t)p->segment_count;
         p->offset[i] = p->total;
@@ -107,7 +109,10 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
     p->offset = mixt__alloc(n * sizeof *p->offset);
     p->state_offset = mixt__alloc(n * sizeof *p->state_offset);
     p->copies = mixt__alloc(n * sizeof *p->copies);
-    bool complete = p->table && p->segments && p->segment_of && p->offset && p->state_offset && p->copies;
+    p->frozen.home = mixt__alloc(n * sizeof *p->frozen.home);
+    p->frozen.offset = mixt__alloc(n * MIXT_DTYPE_COUNT * sizeof *p->frozen.offset);
+    bool complete = p->table && p->segments && p->segment_of && p->offset && p->state_offset && p->copies &&
+                    p->frozen.home && p->frozen.offset;
     for (int64_t i = 0; complete && i < graph->param_count; i++) {
         p->table[i] = graph->params[i];
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
@@ -194,7 +199,8 @@ mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
 mixt_status mixt__params_follow(mixt__params *p, const mixt__params *owner)
 {
     const mixt__param_role *state = &p->roles[MIXT_PARAM_STATE];
-    return mixt__device_copy(p->device, state->data, owner->roles[MIXT_PARAM_STATE].data, state->bytes);
+    MIXT_TRY(mixt__device_copy(p->device, state->data, owner->roles[MIXT_PARAM_STATE].data, state->bytes));
+    return mixt__frozen_follow(p, owner);
 }
 
 void mixt__params_release_training(mixt__params *p)
@@ -227,6 +233,8 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->offset);
     mixt__free(p->state_offset);
     mixt__free(p->copies);
+    mixt__free(p->frozen.home);
+    mixt__free(p->frozen.offset);
     mixt__free(p->fixed);
     mixt__free(p->shard.slices);
     mixt__free(p->shard.window_at);
@@ -309,7 +317,8 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
     mixt_status status = values && low ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round the parameters");
     for (int32_t i = 0; status == MIXT_OK && i < p->count; i++) {
         const mixt__param_copy *copy = &p->copies[i];
-        if (copy->dtype == MIXT_DTYPE_NONE || (p->shard.masters && p->segment_of[i] >= 0))
+        if (copy->dtype == MIXT_DTYPE_NONE || copy->dtype == p->frozen.home[i] ||
+            (p->shard.masters && p->segment_of[i] >= 0))
             continue;
         const mixt__param_role *role = &p->roles[MIXT_PARAM_COPY + (int)copy->dtype];
         status = mixt__params_get(p, i, values);
@@ -331,8 +340,10 @@ int32_t mixt__params_find(const mixt__params *p, const char *name)
     return -1;
 }
 
-static float *address(const mixt__params *p, int32_t index)
+static void *address(const mixt__params *p, int32_t index)
 {
+    if (mixt__params_is_frozen(p, index))
+        return mixt__frozen_place(p, index, NULL);
     if (p->segment_of[index] < 0)
         return mixt__role_at(&p->roles[MIXT_PARAM_STATE], p->state_offset[index]);
     return p->whole ? p->whole + p->offset[index] : mixt__role_at(&p->roles[MIXT_PARAM_WEIGHT], p->offset[index]);
@@ -363,6 +374,9 @@ static mixt_status place_of_weight(const mixt__params *p, int32_t index, void **
 {
     if (is_cut(p, index))
         return mixt__fail(MIXT_ERROR_STATE, "'%s' is sharded between ranks (dist.zero=3)", p->table[index].name);
+    if (mixt__params_is_frozen(p, index) && p->frozen.home[index] != MIXT_DTYPE_FP32)
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' is frozen and kept in %s alone: there is no FP32 of it to point at",
+                          p->table[index].name, mixt_dtype_name(p->frozen.home[index]));
     *place = address(p, index);
     return MIXT_OK;
 }
@@ -385,6 +399,8 @@ mixt_status mixt__params_place(const mixt__params *p, int32_t index, bool gradie
 mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
 {
     void *place = NULL;
+    if (mixt__params_is_frozen(p, index))
+        return mixt__frozen_get(p, index, values);
     MIXT_TRY(place_of_weight(p, index, &place));
     return mixt__device_download(p->device, values, place, (size_t)p->table[index].count * sizeof *values);
 }
@@ -393,6 +409,8 @@ mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values
 {
     size_t bytes = (size_t)p->table[index].count * sizeof *values;
     const mixt__param_role *kept = &p->roles[MIXT_PARAM_KEPT];
+    if (mixt__params_is_frozen(p, index))
+        return mixt__frozen_set(p, index, values);
     if (is_cut(p, index))
         return mixt__params_set_slices(p, &p->roles[MIXT_PARAM_WEIGHT], p->offset[index], p->table[index].count,
                                        values);
@@ -437,7 +455,7 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value, int6
     }
     if (p->shard.masters && p->segment_of[value->param] >= 0)
         return p->shard.place(p->shard.user, value, node);
-    if (value->dtype == MIXT_DTYPE_FP32)
+    if (value->dtype == MIXT_DTYPE_FP32 || value->dtype == p->frozen.home[value->param])
         return address(p, value->param);
     return mixt__role_at(&p->roles[MIXT_PARAM_COPY + (int)value->dtype], p->copies[value->param].offset);
 }
@@ -464,6 +482,7 @@ mixt_status mixt__params_retype(mixt__params *p, const mixt__graph *graph)
     if (p->fixed_count)
         MIXT_TRY(mixt__params_lay_out_fixed(p, graph));
     mixt__params_drop_roles(p, MIXT_LIFE_COPIES);
+    MIXT_TRY(mixt__frozen_retype(p, graph));
     lay_out_copies(p, graph);
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_COPIES));
     return mixt__params_refresh_copies(p);

@@ -1,8 +1,9 @@
 /* All parameters of a model in flat arenas, one per role (roles.h), cut alike: weights, gradients, moments, and the
- * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
- * stand in an arena of their own, the statistics first. A forward pass moves those before anyone knows whether its step
- * counts: in training they are also kept as they were after the last update that was applied. A teacher's parameters
- * (fixed.c) stand in a block of their own, each in the formats in which it is read and no other.
+ * low-precision working copies. Running statistics, which have neither gradient nor moments, stand in an arena of their
+ * own. A forward pass moves those before anyone knows whether its step counts: in training they are also kept as they
+ * were after the last update that was applied. Frozen parameters (frozen.c) have no FP32 weight unless something reads
+ * it: each is kept once, in the format in which it is read. A teacher's parameters (fixed.c) stand in a block of their
+ * own, each in the formats in which it is read and no other.
  */
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H
@@ -14,6 +15,14 @@ typedef struct mixt__param_copy {
     mixt_dtype dtype; // NONE: it has none
     int64_t offset;   // in the arena of that format
 } mixt__param_copy;
+
+/** Frozen parameters: where each is kept. */
+typedef struct mixt__params_frozen {
+    mixt_dtype *home; // by parameter: the format that it is kept in; NONE: it is not frozen
+    int64_t *offset;  // (formats, parameters): its first element; -1: it is not kept in that format
+    int64_t version;  // changes with their values
+    int64_t followed; // the owner's, when its values were taken over
+} mixt__params_frozen;
 
 /** Where a teacher's parameter lies. */
 typedef struct mixt__param_fixed {
@@ -51,12 +60,12 @@ typedef struct mixt__params {
     char *fixed_block;       // the owner's where the masters are another's
     mixt__segment *segments; // one per parameter that is trained, in table order
     int64_t segment_count;
-    int32_t *segment_of;        // by parameter; -1: a running statistic, or frozen
-    int64_t *offset;            // by parameter: its segment's; -1: it has none
-    int64_t *state_offset;      // by parameter; -1: it has a segment
+    int32_t *segment_of;   // by parameter; -1: a running statistic, or frozen
+    int64_t *offset;       // by parameter: its segment's; -1: it has none
+    int64_t *state_offset; // by parameter; -1: it is no running statistic
+    mixt__params_frozen frozen;
     mixt__param_copy *copies;   // by parameter
     int64_t total, state_total; // elements
-    int64_t statistics;         // elements: the first of state
     mixt_dtype moment_format;
     int moments; // per parameter; -1: there is no training
     bool shared; // the weights are another's: see mixt__params_share
@@ -112,7 +121,7 @@ float *mixt__params_weights(const mixt__params *params);
 float *mixt__params_gradients(const mixt__params *params);
 /** Sums of this rank's slices of gradients, where those are sharded. */
 float *mixt__params_own_gradients(const mixt__params *params);
-/** Running statistics, then frozen parameters. */
+/** Running statistics. */
 float *mixt__params_state(const mixt__params *params);
 /** What an update reads and writes, of all parameters. @param seed of stochastic rounding */
 void mixt__params_fill_update(const mixt__params *params, uint64_t seed, mixt__update *update);
@@ -141,9 +150,30 @@ mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *v
 /** Of elements [offset, offset + count) of a role that is sharded, this rank's. @param values in the role's format */
 mixt_status mixt__params_set_slices(const mixt__params *params, const mixt__param_role *role, int64_t offset,
                                     int64_t count, const void *values);
-/** Where a parameter, or its gradient, lies in FP32 in the device's memory; an error where it does not, whole. */
+/** Where a parameter, or its gradient, lies in FP32 in the device's memory; an error where it does not, whole: ranks
+ *  share it out, or it is frozen and kept in a lower format. */
 mixt_status mixt__params_place(const mixt__params *params, int32_t index, bool gradient, void **place);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
+
+/** Whether a parameter is kept as frozen. */
+bool mixt__params_is_frozen(const mixt__params *params, int32_t index);
+/** Whether any is. */
+bool mixt__params_have_frozen(const mixt__params *params);
+/** Finds a home for each frozen parameter: FP32 where the graph reads that, or reads nothing of it; else the low format
+ *  that it reads. */
+void mixt__frozen_lay_out(mixt__params *params, const mixt__graph *graph);
+/** Device address of one. @param dtype receives its format; NULL: nobody asks */
+void *mixt__frozen_place(const mixt__params *params, int32_t index, mixt_dtype *dtype);
+/** Widened to FP32. */
+mixt_status mixt__frozen_get(const mixt__params *params, int32_t index, float *values);
+/** Rounded to its home. */
+mixt_status mixt__frozen_set(mixt__params *params, int32_t index, const float *values);
+/** Takes over the values of another table of the same model, where those have changed since. */
+mixt_status mixt__frozen_follow(mixt__params *params, const mixt__params *owner);
+/** Moves them to the formats in which another graph reads them. What was rounded stays rounded. */
+mixt_status mixt__frozen_retype(mixt__params *params, const mixt__graph *graph);
+/** Fails, naming it, where a graph reads a frozen parameter in a format in which it is not kept. */
+mixt_status mixt__frozen_check(const mixt__params *params, const mixt__graph *graph);
 
 /** Lays out the parameters of a graph's teacher, which stand behind the others in the table. */
 mixt_status mixt__params_lay_out_fixed(mixt__params *params, const mixt__graph *graph);
@@ -164,7 +194,7 @@ void *mixt__params_address(const mixt__params *params, const mixt__value *value,
 mixt_status mixt__params_match(const mixt__params *params, const mixt__graph *graph);
 
 /** Moves to another graph of the same model whose policy wants other working copies. Masters, moments and
- *  statistics keep their values. */
+ *  statistics keep their values; frozen parameters are rounded where they were kept in a wider format. */
 mixt_status mixt__params_retype(mixt__params *params, const mixt__graph *graph);
 
 #endif

@@ -49,7 +49,7 @@ bool mixt__role_saved(const mixt__param_role *role)
 /* ---- the table ---- */
 
 /** What every table has, where it has it. */
-static const mixt__param_role known[MIXT_PARAM_COPY + 1] = {
+static const mixt__param_role known[] = {
     [MIXT_PARAM_WEIGHT] = {.name = "parameters", .prefix = "master/", .counts = MIXT_COUNTS_MASTERS},
     [MIXT_PARAM_MOMENT1] = {.name = "first moments",
                             .prefix = "moment1/",
@@ -59,9 +59,7 @@ static const mixt__param_role known[MIXT_PARAM_COPY + 1] = {
                             .prefix = "moment2/",
                             .counts = MIXT_COUNTS_MOMENTS,
                             .life = MIXT_LIFE_TRAINING},
-    [MIXT_PARAM_STATE] = {.name = "running statistics and frozen parameters",
-                          .prefix = "state/",
-                          .counts = MIXT_COUNTS_STATE},
+    [MIXT_PARAM_STATE] = {.name = "running statistics", .prefix = "state/", .counts = MIXT_COUNTS_STATE},
     [MIXT_PARAM_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
     [MIXT_PARAM_OWN_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
     [MIXT_PARAM_KEPT] = {.name = "running statistics", .counts = MIXT_COUNTS_STATE, .life = MIXT_LIFE_TRAINING},
@@ -70,7 +68,16 @@ static const mixt__param_role known[MIXT_PARAM_COPY + 1] = {
                              .life = MIXT_LIFE_COPIES,
                              .format = MIXT_DTYPE_UINT8},
     [MIXT_PARAM_COPY] = {.name = "working copies", .counts = MIXT_COUNTS_COPIES, .life = MIXT_LIFE_COPIES},
+    [MIXT_PARAM_COPY + 1] = {.name = "frozen parameters", .counts = MIXT_COUNTS_STATE},
 };
+
+/** The row of `known` for a place in the table. */
+static int kind_of(int id)
+{
+    if (id >= MIXT_PARAM_FROZEN)
+        return MIXT_PARAM_COPY + 1;
+    return id < MIXT_PARAM_COPY ? id : MIXT_PARAM_COPY;
+}
 
 /** Scales of a parameter. */
 static int64_t scales_of(const mixt__param_role *role, const mixt__param *param)
@@ -134,9 +141,8 @@ static int64_t elements_of(const mixt__params *p, int id)
         return p->roles[id].elements;
     switch (id) {
     case MIXT_PARAM_STATE:
-        return p->state_total;
     case MIXT_PARAM_KEPT:
-        return p->statistics;
+        return p->state_total;
     case MIXT_PARAM_GRADIENT:
         return p->shard.gradients ? p->shard.window : p->total;
     case MIXT_PARAM_OWN_GRADIENT:
@@ -153,13 +159,13 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
 {
     const mixt__param_role before = *role;
     bool moment = id == MIXT_PARAM_MOMENT1 || id == MIXT_PARAM_MOMENT2, sharded = moment && p->shard.moments;
-    *role = known[id < MIXT_PARAM_COPY ? id : MIXT_PARAM_COPY];
+    *role = known[kind_of(id)];
     role->elements = before.elements;
     role->name = exists(p, id) ? role->name : NULL;
     role->data = before.data;
     role->borrowed = before.borrowed;
     if (!role->format)
-        role->format = id < MIXT_PARAM_COPY ? MIXT_DTYPE_FP32 : (mixt_dtype)(id - MIXT_PARAM_COPY);
+        role->format = id < MIXT_PARAM_COPY ? MIXT_DTYPE_FP32 : (mixt_dtype)((id - MIXT_PARAM_COPY) % MIXT_DTYPE_COUNT);
     if (moment)
         role->format = p->moment_format;
     role->stochastic = id == MIXT_PARAM_MOMENT2 && role->format != MIXT_DTYPE_FP32; // whose steps are below half a unit
@@ -167,6 +173,8 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
         role->offset = p->offset;
     if (id == MIXT_PARAM_STATE || id == MIXT_PARAM_KEPT)
         role->offset = p->state_offset;
+    if (id >= MIXT_PARAM_FROZEN)
+        role->offset = p->frozen.offset + (id - MIXT_PARAM_FROZEN) * p->count;
     if (sharded || (id == MIXT_PARAM_WEIGHT && p->shard.masters))
         role->owner = MIXT_OWNER_SHARD;
 }
@@ -284,7 +292,7 @@ void mixt__params_fill_update(const mixt__params *p, uint64_t seed, mixt__update
     update->moments[1] = for_update(p, MIXT_PARAM_MOMENT2, seed);
     update->statistics = mixt__params_state(p);
     update->kept = mixt__role_fp32(&p->roles[MIXT_PARAM_KEPT]);
-    update->statistics_count = p->statistics;
+    update->statistics_count = p->state_total;
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
         update->low[d] = p->roles[MIXT_PARAM_COPY + d].data;
 }

@@ -15,14 +15,15 @@ enum {
     MIXT_PARAM_WEIGHT, // that is trained
     MIXT_PARAM_MOMENT1,
     MIXT_PARAM_MOMENT2,
-    MIXT_PARAM_STATE, // running statistics, then frozen parameters
+    MIXT_PARAM_STATE, // running statistics
     MIXT_PARAM_ADDED, // by mixt__params_add_role
     MIXT_PARAM_GRADIENT = MIXT_PARAM_ADDED + 2,
-    MIXT_PARAM_OWN_GRADIENT, // sums of this rank's slices, where gradients are sharded
-    MIXT_PARAM_KEPT,         // statistics as they were after the last update
-    MIXT_PARAM_GATHERED,     // where weights come together that are sharded
-    MIXT_PARAM_COPY,         // + format: what kernels read of a weight in a low format
-    MIXT_PARAM_ROLES = MIXT_PARAM_COPY + MIXT_DTYPE_COUNT,
+    MIXT_PARAM_OWN_GRADIENT,                                // sums of this rank's slices, where gradients are sharded
+    MIXT_PARAM_KEPT,                                        // statistics as they were after the last update
+    MIXT_PARAM_GATHERED,                                    // where weights come together that are sharded
+    MIXT_PARAM_COPY,                                        // + format: what kernels read of a weight in a low format
+    MIXT_PARAM_FROZEN = MIXT_PARAM_COPY + MIXT_DTYPE_COUNT, // + format: frozen parameters that are kept in it
+    MIXT_PARAM_ROLES = MIXT_PARAM_FROZEN + MIXT_DTYPE_COUNT,
 };
 
 typedef enum mixt__role_layout { MIXT_ROLE_AS_IS, MIXT_ROLE_TRANSPOSED } mixt__role_layout;

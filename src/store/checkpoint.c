@@ -255,6 +255,16 @@ static mixt_status open_state(const char *folder, const json_t *record, mixt__ch
     return MIXT_OK;
 }
 
+/** Parameters that are frozen, if the manifest names such a file; its bytes have been checked. */
+static mixt_status open_frozen(const char *folder, const json_t *files, mixt__checkpoint *c)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    if (!json_object_get(files, MIXT_CHECKPOINT_FROZEN))
+        return MIXT_OK;
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_FROZEN);
+    return mixt__safetensors_open(path, &c->frozen);
+}
+
 static mixt_status open_checked(const char *folder, mixt__checkpoint *c, int which, int shares)
 {
     json_t *manifest;
@@ -265,6 +275,8 @@ static mixt_status open_checked(const char *folder, mixt__checkpoint *c, int whi
         status = check_files(folder, json_object_get(manifest, "files"));
     if (status == MIXT_OK)
         status = open_state(folder, json_object_get(manifest, "state"), c);
+    if (status == MIXT_OK)
+        status = open_frozen(folder, json_object_get(manifest, "files"), c);
     if (status == MIXT_OK)
         status = check_tensors(c, which, shares);
     c->scalars = json_incref(json_object_get(manifest, "scalars"));
@@ -308,6 +320,7 @@ void mixt__checkpoint_close(mixt__checkpoint *c)
     if (!c)
         return;
     mixt__safetensors_close(c->state);
+    mixt__safetensors_close(c->frozen);
     json_decref(c->scalars);
     json_decref(c->sums);
     mixt__free(c->folder);

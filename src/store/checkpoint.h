@@ -1,6 +1,8 @@
 /* A checkpoint: a folder that is whole or not there, and that shows any damage.
  *
  *   state.safetensors  tensors, readable by every tool that reads such files
+ *   frozen.safetensors parameters that training leaves as they are, where there are any: one file under a name in each
+ *                      checkpoint, where the file system has hard links
  *   FILE…              small files that belong to it, as they were given
  *   manifest.json      everything scalar; sizes and checksums of the files above, of the header and of each tensor, or
  *                      of its parts where several processes wrote it; its own checksum at the end. Written last.
@@ -20,7 +22,11 @@ typedef struct mixt__checkpoint_file {
     const char *name; // without '/'
     const void *data;
     size_t bytes;
+    const char *from; // the path of a file that becomes this one under a second name; NULL: `data` is written
+    uint64_t sum;     // its checksum
 } mixt__checkpoint_file;
+
+#define MIXT_CHECKPOINT_FROZEN "frozen.safetensors"
 
 typedef struct mixt__checkpoint_content {
     const mixt__file_tensor *tensors; // with their data in host memory
@@ -93,6 +99,7 @@ typedef struct mixt__checkpoint {
     json_t *scalars;
     json_t *sums; // of the tensors
     mixt__safetensors *state;
+    mixt__safetensors *frozen; // NULL: it has no such file
 } mixt__checkpoint;
 
 /** MIXT_ERROR_FORMAT, naming file, tensor and place, when anything is missing or damaged. Any other failure,

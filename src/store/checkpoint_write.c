@@ -29,14 +29,29 @@ static mixt_status write_file(const char *folder, const char *name, const void *
     return mixt__file_put(path, data, bytes, true);
 }
 
+/** The same file under a second name where that can be had: what is in a checkpoint is never written to again. */
+static mixt_status share_file(const char *from, const char *folder, const char *name)
+{
+    char to[MIXT_CHECKPOINT_INSIDE];
+    mixt__file_map map;
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    if (link(from, to) == 0)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(from, &map));
+    mixt_status status = write_file(folder, name, map.data, map.bytes);
+    mixt__file_map_close(&map);
+    return status;
+}
+
 mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
                                        json_t *records)
 {
     for (int64_t i = 0; i < content->file_count; i++) {
         const mixt__checkpoint_file *f = &content->files[i];
-        MIXT_TRY(write_file(d->temporary, f->name, f->data, f->bytes));
-        json_t *record = json_pack("{s:I, s:o}", "bytes", (json_int_t)f->bytes, "checksum",
-                                   mixt__checkpoint_hex(mixt__checksum(f->data, f->bytes)));
+        MIXT_TRY(f->from ? share_file(f->from, d->temporary, f->name)
+                         : write_file(d->temporary, f->name, f->data, f->bytes));
+        uint64_t sum = f->from ? f->sum : mixt__checksum(f->data, f->bytes);
+        json_t *record = json_pack("{s:I, s:o}", "bytes", (json_int_t)f->bytes, "checksum", mixt__checkpoint_hex(sum));
         if (mixt__json_set(records, f->name, record))
             return no_memory(d->target);
     }
@@ -229,20 +244,6 @@ mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_co
 }
 
 /* ---- copies ---- */
-
-/** The same file under a second name where that can be had: what is in a checkpoint is never written to again. */
-static mixt_status share_file(const char *from, const char *folder, const char *name)
-{
-    char to[MIXT_CHECKPOINT_INSIDE];
-    mixt__file_map map;
-    snprintf(to, sizeof to, "%s/%s", folder, name);
-    if (link(from, to) == 0)
-        return MIXT_OK;
-    MIXT_TRY(mixt__file_map_open(from, &map));
-    mixt_status status = write_file(folder, name, map.data, map.bytes);
-    mixt__file_map_close(&map);
-    return status;
-}
 
 mixt_status mixt__checkpoint_share(const char *from, const char *folder)
 {

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PREFIX = 8, HEADER_LIMIT = MIXT_SAFETENSORS_HEADER_MOST };
 
@@ -320,6 +321,33 @@ static const char *weight_name(const char *name)
     return NULL;
 }
 
+/** Adds the frozen parameters that stand in a file beside a checkpoint's state, where there is one. */
+static mixt_status add_frozen(const char *path, mixt__safetensors **file)
+{
+    const char *slash = strrchr(path, '/');
+    char beside[4096];
+    mixt__safetensors *frozen, *both = NULL;
+    int length = snprintf(beside, sizeof beside, "%.*sfrozen.safetensors", slash ? (int)(slash - path) + 1 : 0, path);
+    if (length < 0 || length >= (int)sizeof beside || access(beside, F_OK))
+        return MIXT_OK;
+    MIXT_TRY(mixt__safetensors_open(beside, &frozen));
+    int64_t count = (*file)->count + frozen->count;
+    mixt__file_tensor *all = mixt__alloc((size_t)(count + 1) * sizeof *all);
+    mixt_status status = all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", beside);
+    if (all) {
+        memcpy(all, (*file)->tensors, (size_t)(*file)->count * sizeof *all);
+        memcpy(all + (*file)->count, frozen->tensors, (size_t)frozen->count * sizeof *all);
+        mixt__safetensors *parts[] = {*file, frozen};
+        status = mixt__safetensors_join(parts, 2, all, count, &both);
+    }
+    mixt__free(all);
+    if (status == MIXT_OK)
+        *file = both;
+    else
+        mixt__safetensors_close(frozen);
+    return status;
+}
+
 mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors **file)
 {
     static const mixt__text_pair own[] = {{"format", "mixt"}};
@@ -349,7 +377,12 @@ mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors *
         f->count = count;
         f->metadata = (mixt__metadata){.pairs = own, .count = 1};
     }
-    return MIXT_OK;
+    mixt_status status = state ? add_frozen(path, file) : MIXT_OK;
+    if (status != MIXT_OK) {
+        mixt__safetensors_close(*file);
+        *file = NULL;
+    }
+    return status;
 }
 
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name)

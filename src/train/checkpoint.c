@@ -7,6 +7,7 @@
 #include "store/json.h"
 #include "train/arenas.h"
 #include "train/faults.h"
+#include "train/frozen_file.h"
 #include "train/dist/feedback.h"
 #include "train/trainer_inside.h"
 
@@ -385,6 +386,22 @@ static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, i
     return status;
 }
 
+/** The same of frozen parameters. @param used counts those of the state, and those of the file beside it */
+static mixt_status visit_frozen(mixt__trainer *t, const mixt__checkpoint *c, bool load, int64_t *used)
+{
+    for (int32_t i = 0; i < t->params->count; i++) {
+        const mixt__file_tensor *tensor;
+        bool in_state;
+        if (!mixt__params_is_frozen(t->params, i))
+            continue;
+        MIXT_TRY(mixt__frozen_file_find(c, &t->params->table[i], &tensor, &in_state));
+        if (load)
+            MIXT_TRY(mixt__frozen_file_put(t->params, i, tensor));
+        (*used)++;
+    }
+    return MIXT_OK;
+}
+
 /** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */
 static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
@@ -402,13 +419,15 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
             if (load)
                 MIXT_TRY(put(t, c, which, offset, tensor));
         }
+    MIXT_TRY(visit_frozen(t, c, load, &used));
     MIXT_TRY(mixt__feedback_restore(t, c, load));
     for (int64_t i = 0; i < c->state->count; i++)
         used += mixt__feedback_is(c->state->tensors[i].name);
-    return used == c->state->count
+    int64_t held = c->state->count + (c->frozen ? c->frozen->count : 0);
+    return used == held
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_FORMAT, "holds %lld tensors, the model has %lld: it is of another model",
-                            (long long)c->state->count, (long long)used);
+                            (long long)held, (long long)used);
 }
 
 typedef struct progress {

@@ -3,6 +3,7 @@
  * for.
  *
  * Working copies and gradients are left out: copies are the masters rounded, gradients do not live longer than a step.
+ * Frozen parameters stand in a file of their own, which is written once: see train/frozen_file.h.
  * A snapshot is what was true between two steps, in host memory; writing it needs the trainer no more.
  */
 #ifndef MIXT_TRAIN_CHECKPOINT_H
@@ -78,7 +79,7 @@ typedef struct mixt__save_request {
     int64_t wanted[6]; // steps of checkpoints that stay beside it and the newest `keep`: see mixt__checkpoints_prune
     int wanted_count;
     json_t *run;                    // the caller's scalars, taken over; NULL: none
-    mixt__checkpoint_file files[4]; // data stays valid until the saver is stopped
+    mixt__checkpoint_file files[5]; // data stays valid until the saver is stopped
     int64_t file_count;
 } mixt__save_request;
 

@@ -84,6 +84,7 @@ static mixt_status take(mixt__trainer *t)
     if ((room && own > room) || mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to predict %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
+    MIXT_TRY(mixt__frozen_check(t->params, t->predict->graph));
     mixt__executable_bind(t->predict, t->params, NULL); // it has no gradient
     return MIXT_OK;
 }

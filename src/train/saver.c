@@ -139,6 +139,15 @@ mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer, const mi
     return mixt__ranks_collect(trainer, &own, roles, feedback);
 }
 
+/** The file of frozen parameters, by the process that writes files. */
+static mixt_status add_frozen(mixt__trainer *t, mixt__save_request *request)
+{
+    if (t->ranks.group && t->ranks.group->rank)
+        return MIXT_OK;
+    MIXT_TRY(mixt__save_folder(request));
+    return mixt__frozen_file_add(t->params, request->folder, &t->frozen_file, request->files, &request->file_count);
+}
+
 mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, json_t *trainer)
 {
     s->request = *request;
@@ -147,6 +156,7 @@ mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, j
     bool full = s->scalars && !request->run_lost &&
                 (!request->run || !mixt__json_set(s->scalars, "run", json_incref(request->run)));
     json_decref(request->run);
+    MIXT_TRY(add_frozen(s->trainer, &s->request));
     return full && mixt__json_whole(s->scalars) ? MIXT_OK
                                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
@@ -190,9 +200,12 @@ mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, co
     mixt__saver_wait(s);
     const mixt__snapshot *whole = snapshot->kind == MIXT_SNAPSHOT_OWN ? &s->snapshot : snapshot;
     json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
+    mixt__save_request full = *request;
     mixt_status status = mixt__json_whole(scalars)
-                             ? write_checkpoint(request, whole, scalars)
+                             ? add_frozen(s->trainer, &full)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    if (status == MIXT_OK)
+        status = write_checkpoint(&full, whole, scalars);
     json_decref(scalars);
     json_decref(request->run);
     return status;

@@ -2,6 +2,7 @@
 #ifndef MIXT_TRAIN_TRAINER_INSIDE_H
 #define MIXT_TRAIN_TRAINER_INSIDE_H
 
+#include "train/frozen_file.h"
 #include "train/trainer.h"
 
 /** Environment variables that change the bits of a step, as they were when it was compiled. */
@@ -53,8 +54,9 @@ struct mixt__trainer {
     mixt__ranks ranks;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
     mixt__params *params;
-    mixt__control *control;     // device
-    mixt__control control_copy; // on the host, as of the newest step whose result was read
+    mixt__frozen_file frozen_file; // of the newest save; all zeros: there was none
+    mixt__control *control;        // device
+    mixt__control control_copy;    // on the host, as of the newest step whose result was read
     mixt__feed feed;
     mixt__segment_stats *stats;
     mixt__segment_stats *kept_stats[MIXT_STAGE_SLOTS]; // those of the newest steps, pinned; NULL: nobody asks

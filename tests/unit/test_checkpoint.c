@@ -33,7 +33,7 @@ static void write_small(const char *folder, int64_t step)
         {.name = "master/a.weight", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {2, 3}, .data = values},
         {.name = "state/b", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {1}, .data = values + 3},
     };
-    const mixt__checkpoint_file file = {"config.yaml", "model: mlp\n", 11};
+    const mixt__checkpoint_file file = {.name = "config.yaml", .data = "model: mlp\n", .bytes = 11};
     json_t *scalars = json_pack("{s:I}", "step", (json_int_t)step);
     json_object_set_new(scalars, "odd", mixt__json_double((double)-INFINITY));
     mixt__checkpoint_content content = {

@@ -18,7 +18,7 @@ static const int64_t counts[TENSORS] = {23, 0, 16, 1}; // one has no elements
 
 static float values[ELEMENTS];
 static mixt__file_tensor tensors[TENSORS];
-static const mixt__checkpoint_file file = {"config.yaml", "model: mlp\n", 11};
+static const mixt__checkpoint_file file = {.name = "config.yaml", .data = "model: mlp\n", .bytes = 11};
 static mixt__checkpoint_content content;
 
 static int setup(void **state)

@@ -126,7 +126,8 @@ static void cut_key(const char *run, int64_t step)
         if (!f)
             continue;
         text[i] = calloc(1, 1 << 20);
-        files[count++] = (mixt__checkpoint_file){names[i], text[i], fread(text[i], 1, 1 << 20, f)};
+        files[count++] =
+            (mixt__checkpoint_file){.name = names[i], .data = text[i], .bytes = fread(text[i], 1, 1 << 20, f)};
         fclose(f);
     }
     mixt__checkpoint_content content = {.tensors = c->state->tensors,

@@ -1,0 +1,30 @@
+/* The file of frozen parameters: safetensors, each in the format in which it is kept. A run writes it once, beside its
+ * checkpoints, and again when their values change; each checkpoint has it under a second name.
+ */
+#ifndef MIXT_TRAIN_FROZEN_FILE_H
+#define MIXT_TRAIN_FROZEN_FILE_H
+
+#include "runtime/params.h"
+#include "store/checkpoint.h"
+
+typedef struct mixt__frozen_file {
+    char path[MIXT_CHECKPOINT_PATH + 32];
+    int64_t version; // of the values that it holds
+    size_t bytes;
+    uint64_t sum;
+} mixt__frozen_file;
+
+/** Writes them to a path, all or nothing. There are some. */
+mixt_status mixt__frozen_file_write(const mixt__params *params, const char *path, mixt__frozen_file *file);
+/** Makes `files` name FOLDER/frozen.safetensors, which is written where it is not what it should be; adds nothing where
+ *  no parameter is frozen. @param file of the save before; all zeros: none */
+mixt_status mixt__frozen_file_add(const mixt__params *params, const char *folder, mixt__frozen_file *file,
+                                  mixt__checkpoint_file *files, int64_t *count);
+/** Finds a frozen parameter in a checkpoint: in that file, or, in one of a version that had none, in the state.
+ *  @param in_state whether it is there */
+mixt_status mixt__frozen_file_find(const mixt__checkpoint *checkpoint, const mixt__param *param,
+                                   const mixt__file_tensor **tensor, bool *in_state);
+/** Gives a frozen parameter a tensor's values. */
+mixt_status mixt__frozen_file_put(mixt__params *params, int32_t index, const mixt__file_tensor *tensor);
+
+#endif
