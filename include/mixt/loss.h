@@ -39,7 +39,7 @@ MIXT_API mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value
 
 typedef struct mixt_kl_options {
     size_t struct_size;
-    float temperature; /**< that both scores are divided by; default 1 */
+    float temperature; /**< that both scores are divided by, above 0; default 1 */
     int64_t classes;   /**< scores of a row that count, those behind are padding; default: all */
     mixt_value labels; /**< INT32, one a row: a negative one leaves its row out; default: all rows count */
 } mixt_kl_options;
@@ -58,7 +58,7 @@ MIXT_API mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_v
 typedef struct mixt_distill_options {
     size_t struct_size;
     float weight;      /**< the teacher's share w, above 0 and at most 1; default 0.5 */
-    float temperature; /**< T, that scores are divided by; default 1 */
+    float temperature; /**< T, above 0, that scores are divided by; default 1 */
     float smoothing;   /**< of the labels, as for cross-entropy; default 0 */
     int64_t classes;   /**< scores of a row that count; default: all */
 } mixt_distill_options;

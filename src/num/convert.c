@@ -179,8 +179,7 @@ static mixt_status check_arguments(const job *j, int64_t count, float scale)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "convert: count %lld is not a possible number of elements",
                           (long long)count);
     if (!(scale > 0) || isinf(scale))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "convert: scale %g must be finite and above 0 (0 itself means 1)",
-                          (double)scale);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "convert: scale %g must be finite and above 0", (double)scale);
     if (count && (!j->dst || !j->src))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "convert: %s is NULL", j->dst ? "src" : "dst");
     uintptr_t dst = (uintptr_t)j->dst, src = (uintptr_t)j->src;

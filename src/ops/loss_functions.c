@@ -72,8 +72,10 @@ mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value lab
 /** Scores of a teacher, with what its builder functions have in common. */
 static mixt_value kl_node(mixt_builder *b, const mixt__kl_attrs *at, const mixt_value *in, int in_count)
 {
-    if (!mixt__builder_number(b, "loss", ".temperature", at->temperature) ||
-        !mixt__builder_number(b, "loss", ".smoothing", at->loss.smoothing))
+    if (!(at->temperature > 0) || isinf(at->temperature))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".temperature %g: must be finite and above 0",
+                                   (double)at->temperature);
+    if (!mixt__builder_number(b, "loss", ".smoothing", at->loss.smoothing))
         return (mixt_value){0};
     if (at->loss.smoothing >= 1 || at->loss.classes < 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss",

@@ -69,8 +69,7 @@ static mixt_status find_axes(const mixt_reduce_options *o, int rank, uint32_t *a
     if (o->axis_count == MIXT_AUTO)
         return MIXT_OK;
     if (o->axis_count < 0 || o->axis_count > rank)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "cannot reduce %d dimensions of a value with %d (0 means all)",
-                          o->axis_count, rank);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "cannot reduce %d dimensions of a value with %d", o->axis_count, rank);
     for (int i = 0; i < o->axis_count; i++) {
         int axis = o->axes[i] < 0 ? o->axes[i] + rank : o->axes[i];
         if (axis < 0 || axis >= rank)

@@ -305,8 +305,6 @@ static mixt_status rank(mixt_trainer *trainer, const mixt_data *seen, const mixt
 {
     by_user a = {0}, b = {0};
     pairs p = {0};
-    o.others = o.others ? o.others : 99;
-    o.cut = o.cut ? o.cut : 10;
     MIXT_TRY(check_ranking(seen, held, &o));
     contest c = {.seen = &a, .held = &b, .o = o, .liked = mixt_data_describe(seen)->target_mean};
     c.items = mixt__alloc((size_t)(o.others + 1) * sizeof *c.items);

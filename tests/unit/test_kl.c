@@ -300,6 +300,13 @@ static mixt_value short_rows(mixt_builder *b, mixt_value x)
     return logits;
 }
 
+static mixt_value cold(mixt_builder *b, mixt_value x)
+{
+    mixt_value logits = logits_of(b, x);
+    mixt_loss_add(b, mixt_loss_kl(b, logits, mixt_input(b, "teacher"), .temperature = 0), 1);
+    return logits;
+}
+
 static void refused(mixt_model_fn fn, const char *text)
 {
     mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
@@ -318,14 +325,21 @@ static void misuse_is_named(void **state)
         float options[3];
         const char *text;
     } cases[] = {
-        {{1.5f, 1, 0}, ".weight 1.5"},      {{-0.5f, 1, 0}, ".weight -0.5"},           {{NAN, 1, 0}, ".weight nan"},
-        {{0.5f, -2, 0}, ".temperature -2"}, {{0.5f, INFINITY, 0}, ".temperature inf"}, {{0.5f, 1, 1}, ".smoothing 1"},
+        {{1.5f, 1, 0}, ".weight 1.5"},
+        {{-0.5f, 1, 0}, ".weight -0.5"},
+        {{NAN, 1, 0}, ".weight nan"},
+        {{0.5f, -2, 0}, ".temperature -2"},
+        {{0.5f, INFINITY, 0}, ".temperature inf"},
+        {{0.5f, 0, 0}, ".temperature 0"},
+        {{0, 1, 0}, ".weight 0"},
+        {{0.5f, 1, 1}, ".smoothing 1"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memcpy(odd, cases[i].options, sizeof odd);
         refused(misused, cases[i].text);
     }
+    refused(cold, ".temperature 0: must be finite and above 0");
     refused(narrow, "(24, 39) from (24, 40): the classes differ");
     refused(short_rows, "(24, 40) from (3, 40): both must have rows of classes, as many of them");
 }

@@ -440,6 +440,10 @@ static void items_are_ranked(void **state)
     assert_int_equal(mixt_trainer_param_set(t, 0, worth), MIXT_OK);
     assert_int_equal(mixt_ratings_rank(t, train, val, NULL, &ranking), MIXT_OK);
     assert_true(ranking.hit_rate == 0 && ranking.ndcg == 0);
+    assert_int_equal(mixt_ratings_rank(t, train, val, MIXT_OPTIONS_AT(mixt_ranking_options, .others = 0), &ranking),
+                     MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_ratings_rank(t, train, val, MIXT_OPTIONS_AT(mixt_ranking_options, .cut = 0), &ranking),
+                     MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_ratings_top(t, train, 300, 1, best, &found), MIXT_ERROR_ARGUMENT);
     mixt_close(context);
 }
