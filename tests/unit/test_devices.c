@@ -1,5 +1,4 @@
-/* CPU devices with threads of their own: two trainers train at once, each to the bits that it has alone. Of data races
- * ThreadSanitizer tells: see "Sanitizers" in tests/README.md. */
+/* CPU devices with threads of their own: two trainers train at once, each to the bits that it has alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
