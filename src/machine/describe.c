@@ -114,6 +114,9 @@ mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info)
     MIXT_TRY(mixt__need(info));
     MIXT_TRY(mixt__backend_gpu(&cuda));
     int count = cuda->devices();
+    mixt__device *none;
+    if (!count) // opening says why there is none
+        MIXT_TRY(cuda->open(0, 0, &none));
     if (index < 0 || index >= count)
         return mixt__fail(MIXT_ERROR_DEVICE, "GPU %d: the driver shows %d, from 0 on", index, count);
     return cuda->describe_at(index, info);
