@@ -205,7 +205,7 @@ const cli_command cli_plot = {
     .examples =
         {
             {"mixt plot runs/fp32 runs/bf16 --out curves.svg --log --smooth 20", "two runs in one chart"},
-            {"mixt plot runs/bf16 --metric loss,val_loss --out fit.png", "does it learn by heart?"},
+            {"mixt plot runs/bf16 --metric loss,val_loss --out fit.png", "does it overfit?"},
             {"mixt plot runs/* --metric samples_s --x time --out speed.svg", "how fast each was"},
         },
     .see_also = "train|eval|verify",

@@ -1,4 +1,4 @@
-/* mixt sensitivity: which layers bear which format. */
+/* mixt sensitivity: which layers tolerate which format. */
 #include "cli/commands.h"
 
 #include "cli/json.h"
@@ -163,7 +163,7 @@ static void print_advice(const mixt_sensitivity *s, mixt_dtype format)
         }
     }
     if (!count)
-        cli_line(stdout, "advice   ", "%s: every layer bears it", mixt_dtype_name(format));
+        cli_line(stdout, "advice   ", "%s: every layer tolerates it", mixt_dtype_name(format));
     else
         cli_line(stdout, "advice   ", "%s: rules for %s%s", mixt_dtype_name(format), names,
                  shown < count ? ", ..." : "");

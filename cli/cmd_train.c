@@ -291,7 +291,7 @@ const cli_command cli_train = {
         "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
         "copied beside it, so that the run can be evaluated from any folder.\n\n"
         "Five lines before the first update say what will happen: data, input, model, formats, memory. Behind them "
-        "stand warnings of what cannot be meant, as a warm-up longer than the run.\n\n"
+        "stand warnings of settings that make no sense, as a warm-up longer than the run.\n\n"
         "Ctrl-C, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning) stop after the "
         "current step, save a checkpoint, leave a usable run directory and print the command that goes on; a second "
         "Ctrl-C or SIGTERM kills. Those that were ignored when mixt began, as SIGHUP is under nohup, stay ignored. A "
