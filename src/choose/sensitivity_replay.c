@@ -11,7 +11,7 @@
 #include "base/threads.h"
 #include "num/num.h"
 #include "ops/ops.h"
-#include "passes/watch.h"
+#include "passes/instrument.h"
 
 #include <math.h>
 #include <string.h>
@@ -308,8 +308,8 @@ static bool is_flowing(void *user, const mixt__graph *graph, const mixt__node *n
            !same_shape(graph, value, graph->loss) && !same_shape(graph, value, graph->metrics);
 }
 
-/** The largest magnitude of all that a shadow watched in its last run. */
-static mixt_status largest_watched(const mixt__shadow *shadow, double *largest)
+/** The largest magnitude of all that a shadow looked at in its last run. */
+static mixt_status largest_instrumented(const mixt__shadow *shadow, double *largest)
 {
     const mixt__graph *g = shadow->executable->graph;
     *largest = 0;
@@ -328,8 +328,8 @@ static mixt_status largest_watched(const mixt__shadow *shadow, double *largest)
 mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__scaling *scaling)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
-    mixt__watch watch = {.wanted = is_flowing};
-    mixt__shadow_options options = {.policy = &fp32, .batch = r->batch, .watch = &watch};
+    mixt__instrument instrument = {.wanted = is_flowing};
+    mixt__shadow_options options = {.policy = &fp32, .batch = r->batch, .instrument = &instrument};
     mixt__shadow_batch batch = mixt__replay_batch(r, 0);
     mixt__shadow *shadow;
     double loss, largest = 0;
@@ -338,7 +338,7 @@ mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__scaling *scal
     mixt_status status = mixt__shadow_run(shadow, &batch, &loss);
     r->flops += mixt__executable_flops(shadow->executable, true);
     if (status == MIXT_OK)
-        status = largest_watched(shadow, &largest);
+        status = largest_instrumented(shadow, &largest);
     mixt__shadow_free(shadow);
     double limit = (double)mixt__dtype_beyond(MIXT_DTYPE_FP16);
     while (largest * (double)r->scale >= limit && r->scale > scaling->floor)

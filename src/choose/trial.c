@@ -34,7 +34,7 @@ typedef struct entry {
 struct mixt__trial {
     mixt_advice *advice;
     mixt_run *run;
-    mixt__trial_watch *watch;
+    mixt__trial_progress *watch;
     void *user;
     entry entries[MIXT_CANDIDATES_MAX];
     int count;
@@ -353,7 +353,7 @@ static void gather(mixt__trial *t, int first)
     t->together = bytes < share_together * (double)mixt__device_available(device_of(t));
 }
 
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_progress *watch,
                             void *user)
 {
     mixt__trial *t = mixt__alloc(sizeof *t);

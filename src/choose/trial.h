@@ -9,7 +9,7 @@
 typedef struct mixt__trial mixt__trial;
 
 /** Says what is being tried; false ends it. */
-typedef bool mixt__trial_watch(void *user, const char *candidate, double done, double limit);
+typedef bool mixt__trial_progress(void *user, const char *candidate, double done, double limit);
 
 /**
  * Trains every candidate that the machine can run, from the same weights on the same batches, and puts what was
@@ -19,7 +19,7 @@ typedef bool mixt__trial_watch(void *user, const char *candidate, double done, d
  * @param limit seconds that all of it may take.
  * @return MIXT_ERROR_STATE when `watch` ended it.
  */
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_progress *watch,
                             void *user);
 
 /** A trainer like the run's own under a candidate's policy, compiled, with no memory taken; for

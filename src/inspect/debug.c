@@ -7,7 +7,7 @@
 #include "num/num.h"
 #include "train/engine.h"
 #include "train/faults.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static bool was_seen(const mixt__graph *real, const mixt__sights *s, int32_t val
 }
 
 static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt__sights *s,
-                              const mixt__watched_value *w, const char *tensor, int64_t index)
+                              const mixt__instrumented_value *w, const char *tensor, int64_t index)
 {
     mixt_debug_value *v = &d->values[index];
     mixt__debug_fill(v, w->dtype, w->numbers, w->counts);
@@ -129,35 +129,35 @@ static mixt_status take_room(mixt_debug *d, int64_t values)
 static mixt_status read_real(mixt_debug *d, const mixt__trainer *t, const mixt__sights *s)
 {
     const char **names = NULL;
-    mixt__watched_value *w = mixt__alloc(sizeof *w);
-    mixt_status status = w ? take_room(d, mixt__trainer_watched_count(t))
+    mixt__instrumented_value *w = mixt__alloc(sizeof *w);
+    mixt_status status = w ? take_room(d, mixt__trainer_instrumented_count(t))
                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
     if (status == MIXT_OK)
-        status = mixt__debug_name(mixt__trainer_watched_graph(t), &d->arena, &names);
+        status = mixt__debug_name(mixt__trainer_instrumented_graph(t), &d->arena, &names);
     for (int64_t i = 0; i < d->info.values && status == MIXT_OK; i++) {
-        status = mixt__trainer_watched_read(t, i, w);
+        status = mixt__trainer_instrumented_read(t, i, w);
         if (status == MIXT_OK)
-            status = take_value(d, mixt__trainer_watched_graph(t), s, w, names[w->value], i);
+            status = take_value(d, mixt__trainer_instrumented_graph(t), s, w, names[w->value], i);
     }
     mixt__free(names);
     mixt__free(w);
     return status;
 }
 
-/** Makes the step, watched. */
+/** Makes the step, instrumented. */
 static mixt_status make_step(mixt_debug *d, mixt__trainer *t, mixt_data *data, const mixt__sights *s)
 {
-    const mixt__watch watch = {.targets = {MIXT_DTYPE_FP16}};
-    MIXT_TRY(mixt__trainer_watch(t, &watch));
-    mixt_status status = mixt__trainer_watch_next(t);
+    const mixt__instrument instrument = {.targets = {MIXT_DTYPE_FP16}};
+    MIXT_TRY(mixt__trainer_instrument(t, &instrument));
+    mixt_status status = mixt__trainer_instrument_next(t);
     if (status == MIXT_OK)
         status = mixt__engine_make_one(&(mixt__engine){.trainer = t, .data = data}, &d->info.step);
     d->info.step.overflow_layer = NULL;
     if (status == MIXT_OK)
         status = read_real(d, t, s);
     if (status == MIXT_OK)
-        status = mixt__debug_find_origin(d, s, mixt__trainer_watched_graph(t));
-    mixt__trainer_unwatch(t);
+        status = mixt__debug_find_origin(d, s, mixt__trainer_instrumented_graph(t));
+    mixt__trainer_drop_instrumented(t);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* What a look into a step is made of.
  *
  * Passes over the same batch, from the same masters, with the same random numbers and loss scale:
- *   the real step    train/watch.h: statistics are taken on the device
+ *   the real step    train/instrument.h: statistics are taken on the device
  *   the same bits    a shadow compiled as the step is, walked node by node (debug_walk.c)
  *   FP32             beside that one, node by node, to hold each value against
  *   each op alone    only where a number is not finite: without fusion, so that no op hides in another

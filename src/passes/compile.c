@@ -83,9 +83,9 @@ static mixt_status recompute(mixt__graph *graph, const mixt__compile_options *op
     return status;
 }
 
-static mixt_status watch(mixt__graph *graph, const mixt__compile_options *options)
+static mixt_status instrument(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return options->watch ? mixt__pass_watch(graph, options->watch) : MIXT_OK;
+    return options->instrument ? mixt__pass_instrument(graph, options->instrument) : MIXT_OK;
 }
 
 static mixt_status transform(mixt__graph *graph, const mixt__compile_options *options)
@@ -106,7 +106,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         {"fuse", fuse},
         {"views", views},
         {"recompute", recompute},
-        {"watch", watch},
+        {"instrument", instrument},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

@@ -13,7 +13,7 @@
  *   fuse:         merges chains of pointwise nodes into one program
  *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
  *   recompute:    copies forward nodes into the backward pass, so that activations fit a budget
- *   watch:        puts statistics behind nodes, last of all; only where asked for
+ *   instrument:        puts statistics behind nodes, last of all; only where asked for
  *   memory:       liveness and offsets (memory.h)
  */
 #ifndef MIXT_PASSES_PASSES_H
@@ -32,9 +32,9 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
 typedef struct mixt__twins mixt__twins; // passes/twins.h
 mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins);
-typedef struct mixt__watch mixt__watch;           // passes/watch.h
+typedef struct mixt__instrument mixt__instrument; // passes/instrument.h
 typedef struct mixt__injections mixt__injections; // passes/inject.h
-mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch);
+mixt_status mixt__pass_instrument(mixt__graph *graph, const mixt__instrument *instrument);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_losses(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
@@ -68,7 +68,7 @@ typedef struct mixt__compile_options {
     const void *device;                 // for `seconds`
     mixt__recompute_choice *recompute;  // filled in, also where nothing fits; NULL: nobody asks
     mixt__twins *twins;                 // of an FP32 graph; NULL: none
-    const mixt__watch *watch;           // values to look at; NULL: none
+    const mixt__instrument *instrument; // values to look at; NULL: none
     const mixt__injections *injections; // faults to inject; NULL: none
 } mixt__compile_options;
 

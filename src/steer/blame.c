@@ -1,4 +1,4 @@
-/* Which layers: the update at which it began, with statistics of every value (train/watch.h).
+/* Which layers: the update at which it began, with statistics of every value (train/instrument.h).
  *
  * The update before it is looked at as well, where it is made by the same plan: what was 0 everywhere while all was
  * well is not to blame now. Of several ranks each looks at the values of its own passes; the worst of all
@@ -8,7 +8,7 @@
 #include "steer/consensus.h"
 
 #include "train/faults.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +18,11 @@ static const double broken = 2;       // the badness of values that are no numbe
 
 typedef struct looking {
     mixt__inquiry *q;
-    mixt__watched_value *value; // that is read
-    int64_t count;              // of values
-    int64_t parts;              // of an update, by rank, that this process makes
-    int64_t *counts;            // (parts, count, MIXT_STATS_COUNTS) over the passes of a part
-    bool *zero;                 // (parts, count) it was 0 everywhere before; NULL: not known
+    mixt__instrumented_value *value; // that is read
+    int64_t count;                   // of values
+    int64_t parts;                   // of an update, by rank, that this process makes
+    int64_t *counts;                 // (parts, count, MIXT_STATS_COUNTS) over the passes of a part
+    bool *zero;                      // (parts, count) it was 0 everywhere before; NULL: not known
 } looking;
 
 static int64_t *counts_of(const looking *l, int64_t part, int64_t index)
@@ -74,11 +74,11 @@ typedef struct culprit {
 static mixt_status find_culprit(const looking *l, int64_t part, culprit *c)
 {
     const mixt__trainer *t = l->q->trainer;
-    const mixt__watched_value *v = l->value;
+    const mixt__instrumented_value *v = l->value;
     const mixt__node *node;
     *c = (culprit){.rank = mixt__trainer_ranks(t)->group ? mixt__trainer_ranks(t)->group->rank : part};
     for (int64_t i = 0; i < l->count; i++) {
-        MIXT_TRY(mixt__trainer_watched_describe(t, i, &node, l->value));
+        MIXT_TRY(mixt__trainer_instrumented_describe(t, i, &node, l->value));
         double bad = badness(l, part, i);
         if (v->gradient || !*v->layer || bad <= c->bad || is_named(l->q->d, v->layer))
             continue;
@@ -157,19 +157,19 @@ static mixt_status add_pass(void *user, int64_t index)
     int64_t part = (index - mixt__ranks_first(t)) / mixt__ranks_passes(t);
     for (int64_t i = 0; i < l->count; i++) {
         int64_t *counts = counts_of(l, part, i);
-        MIXT_TRY(mixt__trainer_watched_read(t, i, l->value));
+        MIXT_TRY(mixt__trainer_instrumented_read(t, i, l->value));
         for (int k = 0; k < MIXT_STATS_COUNTS; k++)
             counts[k] += l->value->counts[k];
     }
     return MIXT_OK;
 }
 
-/** The next update, as a watched one. */
+/** The next update, as an instrumented one. */
 static mixt_status step(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
     memset(l->counts, 0, (size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts);
-    MIXT_TRY(mixt__trainer_watch_next(t));
+    MIXT_TRY(mixt__trainer_instrument_next(t));
     mixt__trainer_set_passed(t, add_pass, l);
     mixt_status status = mixt__replay_step(&l->q->replay);
     mixt__trainer_set_passed(t, NULL, NULL);
@@ -184,20 +184,20 @@ static mixt_status settle(const looking *l)
 
 static mixt_status compile(looking *l)
 {
-    const mixt__watch all = {.targets = {MIXT_DTYPE_FP16}};
-    MIXT_TRY(mixt__trainer_watch(l->q->trainer, &all));
-    l->count = mixt__trainer_watched_count(l->q->trainer);
+    const mixt__instrument all = {.targets = {MIXT_DTYPE_FP16}};
+    MIXT_TRY(mixt__trainer_instrument(l->q->trainer, &all));
+    l->count = mixt__trainer_instrumented_count(l->q->trainer);
     mixt__free(l->counts);
     l->counts = mixt__alloc((size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts + 1);
     return l->counts ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
 }
 
-/** The step that is watched, for the next update: compiled where there is none. */
-static mixt_status watch(looking *l)
+/** The instrumented step, for the next update: compiled where there is none. */
+static mixt_status instrument(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
     mixt_status status = mixt__consensus_agree(t, settle(l));
-    if (status == MIXT_OK && !mixt__trainer_watched_graph(t)) { // another plan: its values are others, too
+    if (status == MIXT_OK && !mixt__trainer_instrumented_graph(t)) { // another plan: its values are others, too
         mixt__free(l->zero);
         l->zero = NULL;
         status = compile(l);
@@ -208,13 +208,13 @@ static mixt_status watch(looking *l)
 static mixt_status look(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
-    mixt__trainer_unwatch(t); // who watched before has other questions
-    MIXT_TRY(watch(l));
+    mixt__trainer_drop_instrumented(t); // who instrumented it before has other questions
+    MIXT_TRY(instrument(l));
     if (mixt__trainer_steps(t) == l->q->begin - 2) {
         MIXT_TRY(step(l));
         MIXT_TRY(mixt__consensus_agree(t, note_zeros(l)));
     }
-    MIXT_TRY(watch(l));
+    MIXT_TRY(instrument(l));
     MIXT_TRY(step(l));
     return name_layers(l);
 }
@@ -228,7 +228,7 @@ mixt_status mixt__inquire_layers(mixt__inquiry *q)
         q->trainer, l.value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values"));
     if (status == MIXT_OK)
         status = look(&l);
-    mixt__trainer_unwatch(q->trainer);
+    mixt__trainer_drop_instrumented(q->trainer);
     mixt__free(l.zero);
     mixt__free(l.counts);
     mixt__free(l.value);

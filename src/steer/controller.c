@@ -6,7 +6,7 @@
 #include "base/handles.h"
 #include "base/options.h"
 #include "store/json.h"
-#include "watch/monitor.h"
+#include "monitor/monitor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "data/prefetch.h"
 #include "train/lengths.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <string.h>
 

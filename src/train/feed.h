@@ -19,7 +19,7 @@ typedef struct mixt__step_result {
     float metrics[][3]; // of each micro-step: sum of losses, correct, targets that count
 } mixt__step_result;
 
-/** Steps that are recorded apart: the plain one, and the one that is watched (train/watch.h). */
+/** Steps that are recorded apart: the plain one, and the one that is instrumented (train/instrument.h). */
 typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STEPS } mixt__feed_kind;
 enum { MIXT_FEED_SHAPES = 9 }; // of batches, which have steps of their own each: train/lengths.h
 

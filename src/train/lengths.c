@@ -93,14 +93,14 @@ void mixt__lengths_free(mixt__length_steps *s)
     }
 }
 
-mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__watch *watch, mixt__executable *whole,
+mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__instrument *instrument, mixt__executable *whole,
                                   mixt__length_steps *steps)
 {
     mixt__recompute_choice kept = t->recompute;
     mixt_status status = MIXT_OK;
     *steps = (mixt__length_steps){{0}};
     for (int k = 0; k < last_of(t) && status == MIXT_OK; k++) {
-        status = mixt__trainer_compile_shape(t, &t->lengths.spec[k], watch, &steps->step[k]);
+        status = mixt__trainer_compile_shape(t, &t->lengths.spec[k], instrument, &steps->step[k]);
         if (status == MIXT_OK)
             status = check(t, whole->graph, steps->step[k]->graph);
         if (status == MIXT_OK)
@@ -129,8 +129,8 @@ void mixt__lengths_select(mixt__trainer *t, int bucket)
     t->lengths.now = bucket;
     if (!t->lengths.count)
         return;
-    if (t->watched)
-        t->watched = bucket < last_of(t) ? t->lengths.watched.step[bucket] : t->lengths.watched_whole;
+    if (t->instrumented)
+        t->instrumented = bucket < last_of(t) ? t->lengths.instrumented.step[bucket] : t->lengths.instrumented_whole;
     mixt__batch_spec fed = mixt__spec_fed(&t->lengths.spec[bucket], mixt__lengths_step(t)->graph);
     mixt__feed_reshape(&t->feed, &t->lengths.spec[bucket], &fed, bucket);
 }
@@ -142,8 +142,8 @@ void mixt__lengths_select_whole(mixt__trainer *t)
 
 mixt__executable *mixt__lengths_step(const mixt__trainer *t)
 {
-    if (t->watching)
-        return t->watched;
+    if (t->instrumenting)
+        return t->instrumented;
     return t->lengths.now < last_of(t) ? t->lengths.steps.step[t->lengths.now] : t->train;
 }
 

@@ -20,8 +20,8 @@ void mixt__lengths_resize(mixt__trainer *t, int64_t batch);
 
 /** Compiles the steps of all buckets but the last beside `whole`, the trainer's own step that they share memory with,
  * and makes room there.
- *  @param watch values to look at; NULL: none */
-mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__watch *watch, mixt__executable *whole,
+ *  @param instrument values to look at; NULL: none */
+mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__instrument *instrument, mixt__executable *whole,
                                   mixt__length_steps *steps);
 void mixt__lengths_free(mixt__length_steps *steps);
 /** After the trainer's own step was given its memory: the others run in it too. */
@@ -37,7 +37,7 @@ const mixt__executable *mixt__lengths_step_of(const mixt__trainer *t, int bucket
 void mixt__lengths_select(mixt__trainer *t, int bucket);
 /** The same of batches that are as long as the data says. */
 void mixt__lengths_select_whole(mixt__trainer *t);
-/** The step that the coming pass runs, watched or not. */
+/** The step that the coming pass runs, instrumented or not. */
 mixt__executable *mixt__lengths_step(const mixt__trainer *t);
 /** After a step, in its turn: keeps what it was of. */
 void mixt__lengths_note(mixt__trainer *t);

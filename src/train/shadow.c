@@ -15,7 +15,7 @@ static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shad
     options.fused = t->device->backend->fused;
     options.teacher = t->teacher.policy;
     options.twins = o->twins;
-    options.watch = o->watch;
+    options.instrument = o->instrument;
     options.injections = t->faults ? &t->faults->injections : NULL;
     options.injections = t->faults ? &t->faults->injections : NULL;
     options.typed_input = o->like_step;

@@ -28,9 +28,9 @@ typedef struct mixt__shadow_options {
     bool no_fusion;               // compile without fusion
     bool like_step; // inputs rounded on the way, and recomputation, as in the trainer's own step: up to fusion the
                     // graph is the same then, value by value
-    const mixt__watch *watch; // values to look at: see passes/watch.h; NULL: none
-    mixt__twins *twins;       // of an FP32 policy: see passes/twins.h; NULL: none
-    bool keep_logits;         // so that mixt__shadow_logits can read them; keeps the loss a node of its own
+    const mixt__instrument *instrument; // values to look at: see passes/instrument.h; NULL: none
+    mixt__twins *twins;                 // of an FP32 policy: see passes/twins.h; NULL: none
+    bool keep_logits;                   // so that mixt__shadow_logits can read them; keeps the loss a node of its own
 } mixt__shadow_options;
 
 /** Compiles it and takes its memory. The trainer must have its weights already.

@@ -15,7 +15,7 @@
 #include "train/dist/local.h"
 #include "train/pass_weights.h"
 #include "train/dist/sharded.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 {
     MIXT_TRY(mixt__ranks_before_pass(t, index, run));
     MIXT_TRY(micro_step(t, run, index));
-    if (t->watching && t->passed)
+    if (t->instrumenting && t->passed)
         MIXT_TRY(t->passed(t->passed_user, index));
     return mixt__ranks_after_pass(t, index);
 }
@@ -137,8 +137,8 @@ static mixt_status update(mixt__trainer *t, double factor)
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
         MIXT_TRY(mixt__device_copy(t->device, kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
-    if (t->watching)
-        MIXT_TRY(mixt__trainer_keep_watched(t));
+    if (t->instrumenting)
+        MIXT_TRY(mixt__trainer_keep_instrumented(t));
     return mixt__device_copy(t->device, &mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
@@ -297,10 +297,10 @@ static mixt_status begin(mixt__trainer *t)
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
-/** What is watched for a single time is not worth a recording. */
+/** What is instrumented for a single time is not worth a recording. */
 static bool may_record(const mixt__trainer *t)
 {
-    return !t->train->seconds && !t->faults && (!t->watching || t->layers.running);
+    return !t->train->seconds && !t->faults && (!t->instrumenting || t->layers.running);
 }
 
 /** Takes the batches of some passes: on the host they run on them. */
@@ -315,7 +315,7 @@ static mixt_status take_batches(mixt__trainer *t, const source *s, int64_t first
 /** Runs a part whose batches lie in the feed's slot. Several parts of one process are not worth recordings. */
 static mixt_status issue_part(mixt__trainer *t, int64_t first)
 {
-    mixt__feed_kind kind = t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
+    mixt__feed_kind kind = t->instrumenting ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
     part p = {.trainer = t, .first = first, .whole = t->settings.ranks == 1};
     bool record = p.whole || (t->ranks.group && (!t->params->shard.masters || t->ranks.sums)); // else the host gathers
     if (!p.whole)
@@ -337,7 +337,7 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
         MIXT_TRY(host ? take_batches(t, s, first, passes, weights) : issue_part(t, first));
         MIXT_TRY(mixt__ranks_end_part(t, part));
-        MIXT_TRY(mixt__trainer_add_watched(t, part));
+        MIXT_TRY(mixt__trainer_add_instrumented(t, part));
     }
     return MIXT_OK;
 }
@@ -374,11 +374,11 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
 {
     mixt_step unused;
     MIXT_TRY(begin(t));
-    mixt__trainer_mark_watched(t);
+    mixt__trainer_mark_instrumented(t);
     mixt_status status = mixt__local_begin(t);
     if (status == MIXT_OK)
         status = run_passes(t, s);
-    t->watching = false;
+    t->instrumenting = false;
     if (status != MIXT_OK) {
         mixt__local_leave(t);
         (void)mixt__params_restore_statistics(t->params); // what failed first is what is told

@@ -9,7 +9,7 @@
 #include "train/finetune.h"
 #include "train/lengths.h"
 #include "train/dist/sharded.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,13 +27,14 @@ static mixt_status note_environment(mixt__trainer_environment *e)
     return MIXT_OK;
 }
 
-mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable)
+mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__instrument *instrument,
+                                       mixt__executable **executable)
 {
-    return mixt__trainer_compile_shape(t, &t->spec, watch, executable);
+    return mixt__trainer_compile_shape(t, &t->spec, instrument, executable);
 }
 
-mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec, const mixt__watch *watch,
-                                        mixt__executable **executable)
+mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec,
+                                        const mixt__instrument *instrument, mixt__executable **executable)
 {
     mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
@@ -44,7 +45,7 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     options.teacher = t->teacher.policy;
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
-    options.watch = watch;
+    options.instrument = instrument;
     options.injections = t->faults ? &t->faults->injections : NULL;
     options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
@@ -112,7 +113,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
 
 static void forget_plan(mixt__trainer *t)
 {
-    mixt__trainer_unwatch(t);
+    mixt__trainer_drop_instrumented(t);
     mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
@@ -349,7 +350,7 @@ static mixt_status take_step(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, mixt__params_gathered(t->params), &t->control->seed);
     mixt__lengths_attach(t);
-    mixt__trainer_attach_watched(t);
+    mixt__trainer_attach_instrumented(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
     return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
@@ -455,8 +456,8 @@ static mixt_status replace_plan(mixt__trainer *t)
 static mixt_status recompile_empty(mixt__trainer *t)
 {
     mixt__trainer before = *t;
-    t->train = t->watched = t->lengths.watched_whole = NULL;
-    t->lengths.steps = t->lengths.watched = (mixt__length_steps){{0}};
+    t->train = t->instrumented = t->lengths.instrumented_whole = NULL;
+    t->lengths.steps = t->lengths.instrumented = (mixt__length_steps){{0}};
     t->params = NULL;
     t->backward_order = NULL;
     t->ranks.owners = (mixt__owners){0};
@@ -492,7 +493,7 @@ static mixt_status recompile_weights(mixt__trainer *t)
     mixt__executable *next;
     mixt__length_steps steps;
     MIXT_TRY(compile_steps(t, &next, &steps));
-    mixt__trainer_unwatch(t);
+    mixt__trainer_drop_instrumented(t);
     mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
@@ -531,7 +532,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         mixt__feed_close(&t->feed);
     else
         mixt__feed_forget(&t->feed);
-    mixt__trainer_unwatch(t);
+    mixt__trainer_drop_instrumented(t);
     mixt__trainer_release_layer_slots(t);
     size_t before = mixt__device_allocated(t->device);
     mixt__executable_release(t->train); // before the next takes its memory

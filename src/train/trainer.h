@@ -51,7 +51,7 @@ typedef struct mixt__trainer_teacher {
     char sum[24]; // by which it is known again
 } mixt__trainer_teacher;
 
-/** Hears of each pass of a watched step. @param index of a pass of the update */
+/** Hears of each pass of an instrumented step. @param index of a pass of the update */
 typedef mixt_status mixt__passed(void *user, int64_t index);
 
 /** A trainer that is not compiled yet. @param settings copied. NULL: memory ended */
@@ -100,7 +100,7 @@ void mixt__trainer_set_eval_batch(mixt__trainer *t, int64_t batch);
 void mixt__trainer_set_recompute(mixt__trainer *t, size_t budget);
 /** Before compile. */
 void mixt__trainer_set_teacher(mixt__trainer *t, const mixt__trainer_teacher *teacher);
-/** Who hears of the passes of watched steps; NULL: nobody does. */
+/** Who hears of the passes of instrumented steps; NULL: nobody does. */
 void mixt__trainer_set_passed(mixt__trainer *t, mixt__passed *passed, void *user);
 
 /* ---- where it is ---- */
@@ -143,11 +143,12 @@ mixt__batch_spec mixt__trainer_spec_as(const mixt_data_info *info, int64_t batch
 mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
 /** The same for batches of this data, in all its lengths. */
 mixt_status mixt__trainer_compile_data(mixt__trainer *t, const mixt_data *data);
-/** The training step once more, not in the trainer's place. @param watch values to look at; NULL: none */
-mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable);
+/** The training step once more, not in the trainer's place. @param instrument values to look at; NULL: none */
+mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__instrument *instrument,
+                                       mixt__executable **executable);
 /** The same for another shape of batches. */
-mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec, const mixt__watch *watch,
-                                        mixt__executable **executable);
+mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec,
+                                        const mixt__instrument *instrument, mixt__executable **executable);
 /** Takes memory for the weights and draws the initial ones: all that evaluation and prediction need beside their own.
  *  Needs compile; does nothing the second time. */
 mixt_status mixt__trainer_take_weights(mixt__trainer *t);

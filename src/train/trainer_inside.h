@@ -22,19 +22,19 @@ typedef struct mixt__trainer_lengths {
     bool fed;                                // batches come as long as their bucket
     int slots[MIXT_STAGE_SLOTS];             // buckets of the newest steps
     mixt__batch_spec spec[MIXT_LENGTHS_MAX]; // of each bucket
-    mixt__length_steps steps, watched;
-    mixt__executable *watched_whole; // the watched step of the longest
+    mixt__length_steps steps, instrumented;
+    mixt__executable *instrumented_whole; // the instrumented step of the longest
 } mixt__trainer_lengths;
 
-/** Steps whose layers are looked into: see train/watch.h. */
-typedef struct mixt__layer_watch {
+/** Steps whose layers are looked into: see train/instrument.h. */
+typedef struct mixt__instrumented_layers {
     bool wanted;                    // memory for it is planned and taken with the step's
-    bool running;                   // `watched` is such a step
+    bool running;                   // `instrumented` is such a step
     int64_t values;                 // that it looks at
     char *device;                   // where it leaves their statistics; NULL: not taken yet
     void *host[MIXT_STAGE_SLOTS];   // pinned: where those wait to be read, a slot for each of the feed's
     int64_t step[MIXT_STAGE_SLOTS]; // whose they are; 0: nobody's
-} mixt__layer_watch;
+} mixt__instrumented_layers;
 
 struct mixt__trainer {
     mixt__model model;
@@ -44,12 +44,12 @@ struct mixt__trainer {
     mixt__device *device;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
-    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none; of
-                               // several lengths the one that ran last
-    bool watching;             // the next step runs that one: see train/watch.h
-    mixt__passed *passed;      // of a watched step: hears of each pass that has run; NULL: nobody does
+    mixt__executable *instrumented; // the step with statistics of its values, in the memory of `train`; NULL: none; of
+                                    // several lengths the one that ran last
+    bool instrumenting;             // the next step runs that one: see train/instrument.h
+    mixt__passed *passed;           // of an instrumented step: hears of each pass that has run; NULL: nobody does
     void *passed_user;
-    mixt__layer_watch layers;
+    mixt__instrumented_layers layers;
     mixt__trainer_lengths lengths;
     mixt__ranks ranks;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be

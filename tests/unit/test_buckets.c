@@ -14,7 +14,7 @@
 #include "data/prefetch.h"
 #include "train/lengths.h"
 #include "train/trainer_inside.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -386,34 +386,34 @@ static void memory_is_as_planned(void **state)
 }
 
 /** All losses and norms of some updates. */
-static void train(fixture *f, bool watched, double *figures)
+static void train(fixture *f, bool instrumented, double *figures)
 {
-    const mixt__watch all = {.targets = {MIXT_DTYPE_FP16}};
+    const mixt__instrument all = {.targets = {MIXT_DTYPE_FP16}};
     for (int i = 0; i < MANY; i++) {
         mixt_step step;
-        if (watched && i == 3)
-            ok(mixt__trainer_watch(f->trainer->inner, &all));
-        if (watched && i >= 3)
-            ok(mixt__trainer_watch_next(f->trainer->inner));
+        if (instrumented && i == 3)
+            ok(mixt__trainer_instrument(f->trainer->inner, &all));
+        if (instrumented && i >= 3)
+            ok(mixt__trainer_instrument_next(f->trainer->inner));
         ok(mixt_trainer_step(f->trainer, f->data, &step));
         figures[2 * i] = step.loss;
         figures[2 * i + 1] = step.grad_norm;
-        if (watched && i >= 3) {
-            mixt__watched_value value;
-            ok(mixt__trainer_watched_read(f->trainer->inner, 0, &value));
+        if (instrumented && i >= 3) {
+            mixt__instrumented_value value;
+            ok(mixt__trainer_instrumented_read(f->trainer->inner, 0, &value));
             assert_true(isfinite(value.numbers[MIXT_STATS_SQUARES]));
         }
     }
 }
 
-static void a_watched_step_has_the_same_bits(void **state)
+static void an_instrumented_step_has_the_same_bits(void **state)
 {
-    static double plain[2 * MANY], watched[2 * MANY];
+    static double plain[2 * MANY], instrumented[2 * MANY];
     (void)state;
     fixture f = start(4, "fp16", 1), g = start(4, "fp16", 1);
     train(&f, false, plain);
-    train(&g, true, watched);
-    assert_memory_equal(plain, watched, sizeof plain);
+    train(&g, true, instrumented);
+    assert_memory_equal(plain, instrumented, sizeof plain);
     end(&f);
     end(&g);
 }
@@ -474,7 +474,7 @@ int main(void)
         cmocka_unit_test(padding_changes_no_bit),
         cmocka_unit_test(a_bucket_has_the_loss_of_the_longest),
         cmocka_unit_test(memory_is_as_planned),
-        cmocka_unit_test(a_watched_step_has_the_same_bits),
+        cmocka_unit_test(an_instrumented_step_has_the_same_bits),
         cmocka_unit_test(a_policy_changes_all_lengths),
         cmocka_unit_test(others_take_the_longest),
     };

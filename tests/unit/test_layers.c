@@ -4,7 +4,7 @@
 
 #include "mixt/mixt.h"
 #include "run/run.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -9,8 +9,8 @@
 #include <mixt/mixt.h>
 
 #include "base/rng.h"
-#include "watch/detector.h"
-#include "watch/monitor.h"
+#include "monitor/detector.h"
+#include "monitor/monitor.h"
 
 #include <math.h>
 #include <stdlib.h>

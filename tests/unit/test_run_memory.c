@@ -17,7 +17,7 @@
 #include "run/run.h"
 #include "train/checkpoint.h"
 #include "train/trainer_inside.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

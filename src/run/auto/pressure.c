@@ -10,7 +10,7 @@
 #include "run/ranks.h"
 #include "run/run.h"
 #include "train/fit.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <stdio.h>

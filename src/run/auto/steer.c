@@ -12,7 +12,7 @@
 #include "steer/inquiry.h"
 #include "store/checksum.h"
 #include "store/json.h"
-#include "watch/monitor.h"
+#include "monitor/monitor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "run/open/teacher.h"
 #include "train/faults.h"
 #include "train/dist/rank0_first.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <stdio.h>
 #include <string.h>

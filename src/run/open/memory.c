@@ -4,8 +4,8 @@
 #include "data/data.h"
 #include "run/open/without_data.h"
 #include "train/checkpoint.h"
-#include "train/watch.h"
-#include "watch/monitor.h"
+#include "train/instrument.h"
+#include "monitor/monitor.h"
 
 #include <string.h>
 

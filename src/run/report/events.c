@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "train/lengths.h"
-#include "watch/monitor.h"
+#include "monitor/monitor.h"
 
 #include <math.h>
 

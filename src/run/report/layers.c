@@ -6,7 +6,7 @@
 #include "run/open/memory.h"
 #include "run/run.h"
 #include "store/json.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <float.h>
 #include <math.h>
@@ -15,17 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const mixt__watch watch_layers = {.layers = true};
+static const mixt__instrument look_at_layers = {.layers = true};
 
 static mixt__trainer *core(mixt_run *run)
 {
     return run->experiment.trainer->inner;
 }
 
-/** Room for what the watched step of now says. */
+/** Room for what the instrumented step of now says. */
 static mixt_status make_room(mixt__layers *l, const mixt__trainer *t)
 {
-    int64_t values = mixt__trainer_watched_count(t), params = mixt__trainer_params(t)->segment_count;
+    int64_t values = mixt__trainer_instrumented_count(t), params = mixt__trainer_params(t)->segment_count;
     if (values <= l->layer_room && params <= l->param_room)
         return MIXT_OK;
     mixt__free(l->layers);
@@ -51,11 +51,11 @@ bool mixt__layers_drop(mixt_run *run)
     return true;
 }
 
-/** The watched step, compiled: its graph is one more that the run holds. */
+/** The instrumented step, compiled: its graph is one more that the run holds. */
 static mixt_status compile(mixt_run *run)
 {
     size_t before = mixt__account_bytes(run->account);
-    MIXT_TRY(mixt__trainer_watch(core(run), &watch_layers));
+    MIXT_TRY(mixt__trainer_instrument(core(run), &look_at_layers));
     MIXT_TRY(make_room(&run->layers, core(run)));
     if (run->graphs) // which are counted already
         run->graphs += mixt__account_bytes(run->account) - before;
@@ -81,7 +81,7 @@ void mixt__layers_prepare(mixt_run *run, int64_t step)
     if (!mixt__trainer_layers_ready(t) && compile(run) != MIXT_OK)
         mixt__run_note(run, true, "step %lld: layers are not looked into: %s", (long long)step, mixt_error_text());
     else
-        (void)mixt__trainer_watch_next(t); // there is one
+        (void)mixt__trainer_instrument_next(t); // there is one
 }
 
 /* ---- what ---- */
@@ -125,7 +125,7 @@ static double flushed_count(const int64_t *counts)
     return fmin(zeros, 0.5 * last * fall / (1 - fall));
 }
 
-static void fill(mixt_tensor_signal *s, const mixt__watched_value *v)
+static void fill(mixt_tensor_signal *s, const mixt__instrumented_value *v)
 {
     double count = (double)v->counts[MIXT_STATS_COUNT];
     double bad = (double)(v->counts[MIXT_STATS_NAN] + v->counts[MIXT_STATS_INF]), finite = count - bad;
@@ -149,7 +149,7 @@ static double unscaling(const mixt__trainer *t, const mixt__segment_stats *stats
 
 static void fill_params(mixt__layers *l, const mixt__trainer *t, const mixt_step *step)
 {
-    const mixt__segment_stats *stats = mixt__trainer_watched_gradients(t, step->step);
+    const mixt__segment_stats *stats = mixt__trainer_instrumented_gradients(t, step->step);
     double unscale = unscaling(t, stats, step);
     l->param_count = mixt__trainer_params(t)->segment_count;
     for (int64_t i = 0; i < l->param_count; i++) {
@@ -165,12 +165,12 @@ static void fill_params(mixt__layers *l, const mixt__trainer *t, const mixt_step
 
 static mixt_status read_values(mixt__layers *l, const mixt__trainer *t, const mixt_step *step)
 {
-    mixt__watched_value *v = mixt__alloc(sizeof *v);
+    mixt__instrumented_value *v = mixt__alloc(sizeof *v);
     mixt_status status = v ? make_room(l, t) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of layers");
     l->layer_count = 0; // names belong to the graph, which may be another by now
-    for (int64_t i = 0; status == MIXT_OK && i < mixt__trainer_watched_count(t); i++) {
+    for (int64_t i = 0; status == MIXT_OK && i < mixt__trainer_instrumented_count(t); i++) {
         const int64_t *counts;
-        status = mixt__trainer_watched_result(t, step->step, i, v, &counts);
+        status = mixt__trainer_instrumented_result(t, step->step, i, v, &counts);
         if (status != MIXT_OK)
             break;
         mixt_layer_signal *layer = entry_of(l, v->layer);
@@ -291,10 +291,10 @@ mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step)
 {
     mixt__trainer *t = core(run);
     mixt__layers *l = &run->layers;
-    bool watched = mixt__trainer_was_watched(t, step->step);
-    if (run->group && is_due(run, step->step)) // on all ranks alike, whether it could be watched or not
-        MIXT_TRY(mixt__trainer_join_watched(t, step->step, &watched));
-    if (!watched)
+    bool instrumented = mixt__trainer_was_instrumented(t, step->step);
+    if (run->group && is_due(run, step->step)) // on all ranks alike, whether it could be instrumented or not
+        MIXT_TRY(mixt__trainer_join_instrumented(t, step->step, &instrumented));
+    if (!instrumented)
         return MIXT_OK;
     MIXT_TRY(read_values(l, t, step));
     MIXT_TRY(write_row(run, step));

@@ -1,5 +1,5 @@
-/* Looking into the layers of a run: every watch.every updates the watched step (train/watch.h) runs in place of the
- * plain one, and what it saw becomes a row of layers.jsonl and an event for observers.
+/* Looking into the layers of a run: every watch.every updates the instrumented step (train/instrument.h) runs in place
+ * of the plain one, and what it saw becomes a row of layers.jsonl and an event for observers.
  *
  * Which updates are looked into follows from their number alone, and the file is cut back to the checkpoint that a run
  * goes on from: a run that was stopped has the same rows as one that was not. The look costs memory that is planned
@@ -28,9 +28,9 @@ bool mixt__layers_drop(mixt_run *run);
 mixt_status mixt__layers_resume(mixt_run *run);
 /** Cuts the file back to its first `bytes`: the run goes back. */
 mixt_status mixt__layers_return(mixt_run *run, int64_t bytes);
-/** Before an update: makes it a watched one where that is due. */
+/** Before an update: makes it an instrumented one where that is due. */
 void mixt__layers_prepare(mixt_run *run, int64_t step);
-/** After its result was taken in: the row and the event, where it was watched. */
+/** After its result was taken in: the row and the event, where it was instrumented. */
 mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step);
 void mixt__layers_close(mixt__layers *layers);
 

@@ -165,7 +165,7 @@ static mixt_status begin_fetches(mixt__trainer *t, int which, const mixt__bucket
 mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run)
 {
     mixt__ranks *r = &t->ranks;
-    int which = t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN;
+    int which = t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN;
     mixt__sharded_mark(t);
     if (t->params->shard.masters)
         MIXT_TRY(begin_fetches(t, which, r->buckets, r->bucket_count));

@@ -84,7 +84,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     if (r->moved_count)
         MIXT_TRY(clear_statistics(t, index));
     bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t), shared = mixt__sharded_gradients(t);
-    int which = t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN;
+    int which = t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN;
     if (!t->device->backend->host_memory)
         return begin_pass_apart(t, last, which, run);
     r->begun = r->overlap && last && !r->local;
@@ -94,7 +94,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
         mixt__sharded_begin(t);
     else
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
-    if (shared || (!t->watching && !t->faults)) { // whose graphs have other nodes
+    if (shared || (!t->instrumenting && !t->faults)) { // whose graphs have other nodes
         run->passed = mixt__sharded_node;
         run->user = t;
     }

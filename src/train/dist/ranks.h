@@ -35,7 +35,7 @@ typedef struct mixt__moved {
 } mixt__moved;
 
 /** Passes that read weights. */
-enum { MIXT_GATHER_TRAIN, MIXT_GATHER_WATCHED, MIXT_GATHER_EVAL, MIXT_GATHERS };
+enum { MIXT_GATHER_TRAIN, MIXT_GATHER_INSTRUMENTED, MIXT_GATHER_EVAL, MIXT_GATHERS };
 
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts

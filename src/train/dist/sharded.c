@@ -98,7 +98,7 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
     if (!t->params->shard.masters)
         return MIXT_OK;
     MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.owners));
-    if (which == MIXT_GATHER_WATCHED &&
+    if (which == MIXT_GATHER_INSTRUMENTED &&
         (a->bytes > t->params->shard.gathered ||
          mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_TRAIN])))
         return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
@@ -211,7 +211,7 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
 void mixt__sharded_mark(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    if (t->watching)
+    if (t->instrumenting)
         r->window.graph = NULL; // it may be another in the same place
     mixt__stage_mark(&r->window, mixt__lengths_step(t)->graph, t->params, &r->owners);
     (void)mixt__sharded_buckets(t, r->buckets);
@@ -225,7 +225,7 @@ void mixt__sharded_begin(mixt__trainer *t)
     if (!t->params->shard.masters) {
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
     } else {
-        r->reading = &r->gathers[t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN];
+        r->reading = &r->gathers[t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN];
         r->reading->own = mixt__params_weights(t->params);
         mixt__gather_list(r->reading, r->buckets, r->bucket_count);
         mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);

@@ -8,7 +8,7 @@
 #include "mixt/mixt.h"
 #include "api/api.h"
 #include "train/trainer_inside.h"
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void same_state(const fixture *x, const fixture *y)
     assert_memory_equal(mixt__params_state(a), mixt__params_state(b), (size_t)a->state_total * sizeof(float));
 }
 
-static const mixt__watch everything = {.targets = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16}};
+static const mixt__instrument everything = {.targets = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16}};
 
 /** Every other step is watched; weights, moments, statistics and losses are those of a trainer that is not watched. */
 static void the_same_bits(void **state)
@@ -79,11 +79,11 @@ static void the_same_bits(void **state)
             step(&plain, NULL);
             step(&watched, NULL);
         }
-        assert_int_equal(mixt__trainer_watch(watched.trainer->inner, &everything), MIXT_OK);
+        assert_int_equal(mixt__trainer_instrument(watched.trainer->inner, &everything), MIXT_OK);
         for (int k = 0; k < STEPS; k++) {
             mixt_step a, b;
             if (k % 2 == 0)
-                assert_int_equal(mixt__trainer_watch_next(watched.trainer->inner), MIXT_OK);
+                assert_int_equal(mixt__trainer_instrument_next(watched.trainer->inner), MIXT_OK);
             step(&plain, &a);
             step(&watched, &b);
             assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm && a.scale == b.scale);
@@ -101,18 +101,18 @@ static void the_same_kernels(void **state)
     (void)state;
     start(&f, "bf16", 1);
     mixt__trainer *t = f.trainer->inner;
-    assert_int_equal(mixt__trainer_watch(t, &everything), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument(t, &everything), MIXT_OK);
     int64_t at = 0, watched = 0;
-    for (int64_t i = 0; i < t->watched->graph->node_count; i++) {
-        if (!strcmp(t->watched->graph->nodes[i].op->name, "tensor_stats")) {
+    for (int64_t i = 0; i < t->instrumented->graph->node_count; i++) {
+        if (!strcmp(t->instrumented->graph->nodes[i].op->name, "tensor_stats")) {
             watched++;
             continue;
         }
-        assert_ptr_equal(t->watched->graph->nodes[i].op, t->train->graph->nodes[at].op);
-        assert_ptr_equal(t->watched->choices[i].kernel, t->train->choices[at++].kernel);
+        assert_ptr_equal(t->instrumented->graph->nodes[i].op, t->train->graph->nodes[at].op);
+        assert_ptr_equal(t->instrumented->choices[i].kernel, t->train->choices[at++].kernel);
     }
     assert_int_equal(at, t->train->graph->node_count);
-    assert_int_equal(watched, mixt__trainer_watched_count(t));
+    assert_int_equal(watched, mixt__trainer_instrumented_count(t));
     assert_true(watched > 10);
     mixt_close(f.context);
 }
@@ -131,15 +131,15 @@ static void statistics_are_true(void **state)
     (void)state;
     start(&f, "fp32", 1);
     mixt__trainer *t = f.trainer->inner;
-    mixt__watch watch = {.wanted = only_gradients, .user = &asked, .targets = {MIXT_DTYPE_FP16}};
-    assert_int_equal(mixt__trainer_watch(t, &watch), MIXT_OK);
-    assert_int_equal(mixt__trainer_watched_count(t), t->params->segment_count);
+    mixt__instrument instrument = {.wanted = only_gradients, .user = &asked, .targets = {MIXT_DTYPE_FP16}};
+    assert_int_equal(mixt__trainer_instrument(t, &instrument), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrumented_count(t), t->params->segment_count);
     assert_true(asked > t->params->segment_count);
-    assert_int_equal(mixt__trainer_watch_next(t), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument_next(t), MIXT_OK);
     step(&f, NULL);
-    for (int64_t i = 0; i < mixt__trainer_watched_count(t); i++) {
-        mixt__watched_value v;
-        assert_int_equal(mixt__trainer_watched_read(t, i, &v), MIXT_OK);
+    for (int64_t i = 0; i < mixt__trainer_instrumented_count(t); i++) {
+        mixt__instrumented_value v;
+        assert_int_equal(mixt__trainer_instrumented_read(t, i, &v), MIXT_OK);
         assert_true(v.gradient && v.backward);
         const mixt__segment *s = &t->params->segments[t->params->segment_of[mixt__params_find(t->params, v.name)]];
         double sum = 0, amax = 0;
@@ -169,7 +169,7 @@ static void memory_is_planned(void **state)
     start(&f, "bf16", 1);
     step(&f, NULL);
     assert_int_equal(mixt_trainer_memory(f.trainer, &before), MIXT_OK);
-    assert_int_equal(mixt__trainer_watch(f.trainer->inner, &everything), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument(f.trainer->inner, &everything), MIXT_OK);
     assert_int_equal(mixt_trainer_memory(f.trainer, &after), MIXT_OK);
     assert_int_equal(before.total, before.allocated);
     assert_int_equal(after.total, after.allocated);
@@ -181,22 +181,22 @@ static void memory_is_planned(void **state)
 static void a_change_drops_it(void **state)
 {
     fixture f;
-    mixt__watched_value v;
+    mixt__instrumented_value v;
     (void)state;
     start(&f, "bf16", 1);
     mixt__trainer *t = f.trainer->inner;
-    assert_int_equal(mixt__trainer_watch_next(t), MIXT_ERROR_STATE);
-    assert_int_equal(mixt__trainer_watch(t, &everything), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument_next(t), MIXT_ERROR_STATE);
+    assert_int_equal(mixt__trainer_instrument(t, &everything), MIXT_OK);
     step(&f, NULL);
     assert_int_equal(mixt_trainer_set_precision(f.trainer, "fp16"), MIXT_OK);
-    assert_int_equal(mixt__trainer_watched_count(t), 0);
-    assert_int_equal(mixt__trainer_watch_next(t), MIXT_ERROR_STATE);
-    assert_int_equal(mixt__trainer_watched_read(t, 0, &v), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__trainer_instrumented_count(t), 0);
+    assert_int_equal(mixt__trainer_instrument_next(t), MIXT_ERROR_STATE);
+    assert_int_equal(mixt__trainer_instrumented_read(t, 0, &v), MIXT_ERROR_ARGUMENT);
     step(&f, NULL);
-    assert_int_equal(mixt__trainer_watch(t, &everything), MIXT_OK);
-    assert_int_equal(mixt__trainer_watch_next(t), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument(t, &everything), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrument_next(t), MIXT_OK);
     step(&f, NULL);
-    assert_int_equal(mixt__trainer_watched_read(t, 0, &v), MIXT_OK);
+    assert_int_equal(mixt__trainer_instrumented_read(t, 0, &v), MIXT_OK);
     mixt_close(f.context);
 }
 

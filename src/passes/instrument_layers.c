@@ -4,7 +4,7 @@
  * These are where numbers are rounded to a low format and where they overflow; norms and pointwise nodes in between
  * follow from them. Two values a layer, each read once, is also what an update every now and then can afford.
  */
-#include "passes/watch.h"
+#include "passes/instrument.h"
 
 #include "graph/op.h"
 
@@ -52,7 +52,7 @@ static int32_t gradient_of(const mixt__graph *graph, const mixt__node *node)
     return 0;
 }
 
-void mixt__watch_layers(const mixt__graph *graph, const char **layers)
+void mixt__instrument_layers(const mixt__graph *graph, const char **layers)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];

@@ -1,5 +1,5 @@
 /* Steps whose layers are looked into: their memory, and what they bring to the host. */
-#include "train/watch.h"
+#include "train/instrument.h"
 
 #include "graph/op.h"
 #include "ops/ops.h"
@@ -53,7 +53,7 @@ mixt_status mixt__trainer_plan_layers(mixt__trainer *t)
     t->layers.values = 0;
     if (!t->layers.wanted)
         return MIXT_OK;
-    MIXT_TRY(mixt__watch_count_layers(t->train->graph, &t->layers.values, &largest));
+    MIXT_TRY(mixt__instrument_count_layers(t->train->graph, &t->layers.values, &largest));
     MIXT_TRY(workspace_of(t, largest, &workspace));
     if (t->layers.values && t->train->workspace_bytes < workspace)
         t->train->workspace_bytes = workspace;
@@ -122,20 +122,20 @@ void mixt__trainer_release_layer_slots(mixt__trainer *t)
 
 /* ---- to the host, without a wait ---- */
 
-void mixt__trainer_mark_watched(mixt__trainer *t)
+void mixt__trainer_mark_instrumented(mixt__trainer *t)
 {
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) // a trainer that went back makes the same step again
         t->layers.step[i] = t->layers.step[i] == t->attempts ? 0 : t->layers.step[i];
-    t->layers.step[t->feed.turn % MIXT_STAGE_SLOTS] = t->watching && t->layers.running ? t->attempts : 0;
+    t->layers.step[t->feed.turn % MIXT_STAGE_SLOTS] = t->instrumenting && t->layers.running ? t->attempts : 0;
 }
 
-mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
+mixt_status mixt__trainer_keep_instrumented(mixt__trainer *t)
 {
     char *slot = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
     size_t bytes = mixt__trainer_layer_bytes(t);
     if (!t->layers.running)
         return MIXT_OK;
-    if (mixt__ranks_parts(t) == 1) // else they are there: see mixt__trainer_add_watched
+    if (mixt__ranks_parts(t) == 1) // else they are there: see mixt__trainer_add_instrumented
         MIXT_TRY(mixt__device_copy(t->device, slot, t->layers.device, bytes));
     return mixt__device_copy(t->device, slot + bytes, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
 }
@@ -145,12 +145,12 @@ mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
 /** Adds statistics of the same values in other passes. */
 static void add_statistics(const mixt__trainer *t, char *sum, const char *more)
 {
-    const mixt__graph *g = t->watched->graph;
+    const mixt__graph *g = t->instrumented->graph;
     for (int64_t i = 0; i < g->node_count; i++) {
         const mixt__node *n = &g->nodes[i];
         if (n->op != &mixt__op_tensor_stats)
             continue;
-        size_t numbers = t->watched->plan.offset[n->out[0]], counts = t->watched->plan.offset[n->out[1]];
+        size_t numbers = t->instrumented->plan.offset[n->out[0]], counts = t->instrumented->plan.offset[n->out[1]];
         double *a = (double *)(void *)(sum + numbers);
         const double *b = (const double *)(const void *)(more + numbers);
         a[MIXT_STATS_SUM] += b[MIXT_STATS_SUM];
@@ -163,11 +163,11 @@ static void add_statistics(const mixt__trainer *t, char *sum, const char *more)
     }
 }
 
-mixt_status mixt__trainer_add_watched(mixt__trainer *t, int64_t part)
+mixt_status mixt__trainer_add_instrumented(mixt__trainer *t, int64_t part)
 {
     char *slot = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
     size_t bytes = mixt__trainer_layer_bytes(t);
-    if (!t->watching || !t->layers.running || mixt__ranks_parts(t) == 1)
+    if (!t->instrumenting || !t->layers.running || mixt__ranks_parts(t) == 1)
         return MIXT_OK;
     if (!part)
         return mixt__device_download(t->device, slot, t->layers.device, bytes);
@@ -180,7 +180,7 @@ mixt_status mixt__trainer_add_watched(mixt__trainer *t, int64_t part)
 }
 
 /** Statistics of all ranks, one behind the other, in their order. */
-static mixt_status gather_watched(mixt__trainer *t, char *slot, size_t bytes)
+static mixt_status gather_instrumented(mixt__trainer *t, char *slot, size_t bytes)
 {
     mixt__group *g = t->ranks.group;
     char *all = mixt__alloc_uninit(bytes * (size_t)g->size);
@@ -196,7 +196,7 @@ static mixt_status gather_watched(mixt__trainer *t, char *slot, size_t bytes)
     return status;
 }
 
-mixt_status mixt__trainer_join_watched(mixt__trainer *t, int64_t step, bool *watched)
+mixt_status mixt__trainer_join_instrumented(mixt__trainer *t, int64_t step, bool *instrumented)
 {
     mixt__group *g = t->ranks.group;
     char *slot = NULL;
@@ -205,12 +205,12 @@ mixt_status mixt__trainer_join_watched(mixt__trainer *t, int64_t step, bool *wat
     int64_t bytes = slot ? (int64_t)mixt__trainer_layer_bytes(t) : 0, *all = (int64_t *)(void *)g->words;
     bool same = true;
     MIXT_TRY(mixt__group_gather(g, &bytes, sizeof bytes, all, 1));
-    *watched = true;
+    *instrumented = true;
     for (int rank = 0; rank < g->size; rank++) {
-        *watched = *watched && all[rank];
+        *instrumented = *instrumented && all[rank];
         same = same && all[rank] == bytes; // else a test lets something happen to one rank's step alone
     }
-    return *watched && same ? gather_watched(t, slot, (size_t)bytes) : MIXT_OK;
+    return *instrumented && same ? gather_instrumented(t, slot, (size_t)bytes) : MIXT_OK;
 }
 
 /* ---- what they were ---- */
@@ -224,27 +224,27 @@ static const char *slot_of(const mixt__trainer *t, int64_t step)
     return NULL;
 }
 
-bool mixt__trainer_was_watched(const mixt__trainer *t, int64_t step)
+bool mixt__trainer_was_instrumented(const mixt__trainer *t, int64_t step)
 {
     return slot_of(t, step) != NULL;
 }
 
-mixt_status mixt__trainer_watched_result(const mixt__trainer *t, int64_t step, int64_t index,
-                                         mixt__watched_value *value, const int64_t **counts)
+mixt_status mixt__trainer_instrumented_result(const mixt__trainer *t, int64_t step, int64_t index,
+                                              mixt__instrumented_value *value, const int64_t **counts)
 {
     const char *slot = slot_of(t, step);
     const mixt__node *n;
     if (!slot)
-        return mixt__fail(MIXT_ERROR_STATE, "step %lld was not watched", (long long)step);
-    MIXT_TRY(mixt__trainer_watched_describe(t, index, &n, value));
-    const size_t *offset = t->watched->plan.offset;
+        return mixt__fail(MIXT_ERROR_STATE, "step %lld was not instrumented", (long long)step);
+    MIXT_TRY(mixt__trainer_instrumented_describe(t, index, &n, value));
+    const size_t *offset = t->instrumented->plan.offset;
     *counts = (const int64_t *)(const void *)(slot + offset[n->out[1]]);
     memcpy(value->numbers, slot + offset[n->out[0]], sizeof value->numbers);
     memcpy(value->counts, *counts, sizeof value->counts);
     return MIXT_OK;
 }
 
-const mixt__segment_stats *mixt__trainer_watched_gradients(const mixt__trainer *t, int64_t step)
+const mixt__segment_stats *mixt__trainer_instrumented_gradients(const mixt__trainer *t, int64_t step)
 {
     const char *slot = slot_of(t, step);
     return slot ? (const mixt__segment_stats *)(const void *)(slot + mixt__trainer_layer_bytes(t)) : NULL;

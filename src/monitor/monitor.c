@@ -1,12 +1,12 @@
 /* One check a kind of figure; each sees the update, then takes it into what is usual. */
-#include "watch/monitor.h"
+#include "monitor/monitor.h"
 
 #include "base/alloc.h"
 #include "base/handles.h"
 #include "base/options.h"
 #include "store/json.h"
-#include "watch/detector.h"
-#include "watch/layer_rules.h"
+#include "monitor/detector.h"
+#include "monitor/layer_rules.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Putting statistics behind the nodes that make the wanted values. */
-#include "passes/watch.h"
+#include "passes/instrument.h"
 
 #include "graph/op.h"
 #include "ops/ops.h"
@@ -15,8 +15,8 @@ static bool writes_last(const mixt__graph *graph, int64_t count, int64_t node, i
 }
 
 /** @param layers by value, where only those that stand for layers are wanted; NULL: it is the caller's choice */
-static bool is_wanted(const mixt__graph *graph, const mixt__watch *watch, const char *const *layers, int64_t count,
-                      int64_t node, int o)
+static bool is_wanted(const mixt__graph *graph, const mixt__instrument *instrument, const char *const *layers,
+                      int64_t count, int64_t node, int o)
 {
     const mixt__node *n = &graph->nodes[node];
     const mixt__value *v = &graph->values[n->out[o]];
@@ -26,20 +26,20 @@ static bool is_wanted(const mixt__graph *graph, const mixt__watch *watch, const 
     if ((n->alias && !parts) || !mixt_dtype_is_float(v->dtype) || v->dtype == MIXT_DTYPE_FP64 ||
         !writes_last(graph, count, node, n->out[o]))
         return false;
-    return !watch->wanted || watch->wanted(watch->user, graph, n, o);
+    return !instrument->wanted || instrument->wanted(instrument->user, graph, n, o);
 }
 
 /** @param layer that the value is of
  *  @param anchors grows with the nodes that are made */
-static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, const char *layer, int64_t first, int64_t node,
-                           int o, int64_t **anchors, int64_t *capacity)
+static mixt_status look_at(mixt__graph *graph, const mixt__instrument *instrument, const char *layer, int64_t first,
+                           int64_t node, int o, int64_t **anchors, int64_t *capacity)
 {
     mixt__tensor_stats_attrs at = {.tag = (int32_t)(graph->node_count - first)};
     int32_t value = graph->nodes[node].out[o];
     bool backward = graph->nodes[node].backward;
     int64_t made;
     for (int t = 0; t < MIXT_STATS_TARGETS; t++)
-        at.targets[t] = watch->targets[t];
+        at.targets[t] = instrument->targets[t];
     MIXT_TRY(mixt__graph_node(graph, &mixt__op_tensor_stats, layer, &at, &value, 1, &made));
     if (!mixt__grow((void **)anchors, capacity, made - first, sizeof **anchors))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of values");
@@ -52,15 +52,15 @@ static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, const c
 }
 
 /** @param layers as is_wanted takes them */
-static mixt_status look(mixt__graph *graph, const mixt__watch *watch, const char *const *layers)
+static mixt_status look(mixt__graph *graph, const mixt__instrument *instrument, const char *const *layers)
 {
     int64_t first = graph->node_count, *anchors = NULL, capacity = 0;
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < first; i++)
         for (int o = 0; status == MIXT_OK && o < graph->nodes[i].out_count; o++)
-            if (is_wanted(graph, watch, layers, first, i, o)) {
+            if (is_wanted(graph, instrument, layers, first, i, o)) {
                 const char *layer = layers ? layers[graph->nodes[i].out[o]] : graph->nodes[i].layer;
-                status = look_at(graph, watch, layer, first, i, o, &anchors, &capacity);
+                status = look_at(graph, instrument, layer, first, i, o, &anchors, &capacity);
             }
     if (status == MIXT_OK)
         status = mixt__graph_insert(graph, first, anchors);
@@ -74,19 +74,19 @@ static mixt_status find_layers(const mixt__graph *graph, const char ***layers)
     *layers = mixt__alloc((size_t)(graph->value_count + 1) * sizeof **layers);
     if (!*layers)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of layers");
-    mixt__watch_layers(graph, *layers);
+    mixt__instrument_layers(graph, *layers);
     return MIXT_OK;
 }
 
-mixt_status mixt__watch_count_layers(const mixt__graph *graph, int64_t *values, int64_t *largest)
+mixt_status mixt__instrument_count_layers(const mixt__graph *graph, int64_t *values, int64_t *largest)
 {
-    const mixt__watch watch = {.layers = true};
+    const mixt__instrument instrument = {.layers = true};
     const char **layers;
     MIXT_TRY(find_layers(graph, &layers));
     *values = *largest = 0;
     for (int64_t i = 0; i < graph->node_count; i++)
         for (int o = 0; o < graph->nodes[i].out_count; o++)
-            if (is_wanted(graph, &watch, layers, graph->node_count, i, o)) {
+            if (is_wanted(graph, &instrument, layers, graph->node_count, i, o)) {
                 int64_t count = mixt__shape_count(&graph->values[graph->nodes[i].out[o]].shape);
                 *largest = count > *largest ? count : *largest;
                 ++*values;
@@ -95,13 +95,13 @@ mixt_status mixt__watch_count_layers(const mixt__graph *graph, int64_t *values, 
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch)
+mixt_status mixt__pass_instrument(mixt__graph *graph, const mixt__instrument *instrument)
 {
     const char **layers;
-    if (!watch->layers)
-        return look(graph, watch, NULL);
+    if (!instrument->layers)
+        return look(graph, instrument, NULL);
     MIXT_TRY(find_layers(graph, &layers));
-    mixt_status status = look(graph, watch, layers);
+    mixt_status status = look(graph, instrument, layers);
     mixt__free(layers);
     for (int64_t i = 0; i < graph->node_count; i++) // the values of the step lie as they do without
         for (int o = 0; graph->nodes[i].op == &mixt__op_tensor_stats && o < graph->nodes[i].out_count; o++)

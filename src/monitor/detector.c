@@ -1,5 +1,5 @@
 /* Values in the order in which they came, and the same sorted. */
-#include "watch/detector.h"
+#include "monitor/detector.h"
 
 #include <math.h>
 #include <string.h>

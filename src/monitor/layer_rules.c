@@ -1,6 +1,6 @@
 /* Three rules over the statistics of layers. A healthy run breaks none of them: gradients under a moving loss scale,
  * which looks for the overflow by itself, are left out of the first, and the other two wait for several looks. */
-#include "watch/layer_rules.h"
+#include "monitor/layer_rules.h"
 
 #include "base/alloc.h"
 #include "num/format.h"
