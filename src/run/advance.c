@@ -57,7 +57,7 @@ static mixt_status before(void *user, int64_t update)
 {
     mixt_run *run = user;
     MIXT_TRY(mixt__phases_reach(&run->experiment, update));
-    mixt__steer_skip(run);
+    run->hooks->skip(run);
     return MIXT_OK;
 }
 
@@ -73,7 +73,7 @@ static mixt_status make_updates(mixt_run *run, int64_t step)
 {
     mixt__experiment *e = &run->experiment;
     MIXT_TRY(mixt__run_begin(run));
-    mixt__steer_remember(run);
+    run->hooks->remember(run);
     int64_t at = mixt_trainer_steps(e->trainer);
     if (step < at)
         return mixt__fail(MIXT_ERROR_STATE, "update %lld: the run has made %lld already", (long long)step,

@@ -1,5 +1,5 @@
 /* What decides the bits of an update, as one number. */
-#include "run/auto/good_states.h"
+#include "run/bits.h"
 
 #include "run/run.h"
 #include "run/saves.h"

@@ -196,7 +196,7 @@ static bool row_due(const mixt__loop *l, int64_t step)
 static mixt_status conclude(mixt__loop *l, mixt_status status)
 {
     const mixt_step *step = &l->run->last;
-    if (mixt__steer_returns(l->run)) { // nothing of this update stays
+    if (l->run->hooks->response(l->run) == MIXT_RESPONSE_GO_BACK) { // nothing of this update stays
         l->stop = false;
         return status;
     }
@@ -238,7 +238,7 @@ static mixt_status take_result(mixt__loop *l, mixt_step step, double seconds)
     mixt_status health = mixt__health_check(l->run, last, &l->stuck);
     if (told == MIXT_OK)
         told = mixt__layers_take(l->run, last);
-    bool decided = mixt__steer_returns(l->run) || (l->run->steer.troubled && last->step < l->e->total_steps);
+    bool decided = l->run->hooks->response(l->run) != MIXT_RESPONSE_NONE;
     return conclude(l, health == MIXT_OK || decided ? told : health);
 }
 
@@ -255,8 +255,7 @@ static void keep(mixt__loop *l, bool due)
         l->kept_loss = l->result->val_loss;
     }
     mixt__loop_state state = mixt__loop_state_of(l);
-    if (mixt__steer_due(l->run, l->result->steps))
-        mixt__steer_keep(l->run, &state);
+    l->run->hooks->keep(l->run, &state, false);
     if ((best || due) && !l->stop) // the last state is saved at the end
         mixt__saves_save(&l->saves, &state);
     set_aside(l, start);
@@ -282,7 +281,7 @@ static mixt_status change_policy(mixt__loop *l)
         return MIXT_OK;
     MIXT_TRY(mixt__rank0_first(l->run->group, l->e->context->device, take_policy, l));
     mixt__loop_state state = mixt__loop_state_of(l);
-    mixt__steer_renew(l->run, &state);
+    l->run->hooks->keep(l->run, &state, true);
     return MIXT_OK;
 }
 
@@ -295,7 +294,7 @@ static mixt_status go_back(mixt__loop *l, int64_t step)
     mixt_run_result *r = l->result;
     double energy_start = l->energy_start, energy = r->energy, step_seconds = r->step_seconds;
     mixt__saves_return(&l->saves, step);
-    MIXT_TRY(mixt__good_states_return(l->run, &state));
+    MIXT_TRY(l->run->hooks->go_back(l->run, &state));
     MIXT_TRY(mixt__rows_cut(&l->run->dir.metrics, state.metrics_bytes));
     MIXT_TRY(mixt__layers_return(l->run, state.layers_bytes));
     mixt__tensorboard_return(&l->run->tensorboard, l->run, state.steps);
@@ -318,12 +317,12 @@ static mixt_status take_decision(mixt__loop *l, const mixt_decision *d)
     if (d->back >= 0)
         MIXT_TRY(go_back(l, d->back));
     mixt__saves_wait(&l->saves); // what is measured is the step's alone
-    MIXT_TRY(mixt__steer_apply(l->run, d));
+    MIXT_TRY(l->run->hooks->apply(l->run, d));
     MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory)); // of another plan, perhaps
     mixt__saves_refresh(&l->saves);
     if (!stop || d->back >= 0) {
         mixt__loop_state state = mixt__loop_state_of(l);
-        mixt__good_states_take(l->run, &state);
+        l->run->hooks->keep(l->run, &state, true);
         mixt__saves_save(&l->saves, &state);
     }
     return stop ? mixt__fail(MIXT_ERROR_DATA, "step %lld: %s%s", (long long)d->step, d->text,
@@ -336,19 +335,17 @@ static mixt_status decide(mixt__loop *l)
 {
     mixt_decision d;
     mixt_status status = MIXT_OK;
-    bool found;
+    bool found = false;
     if (l->run->asked & MIXT_ASKED_DECISION)
         mixt__saves_wait(&l->saves); // the newest checkpoint may be what it goes back to
     double start = mixt__time_now();
     do {
-        status = mixt__steer_next(l->run, &d, &found);
-        while (status == MIXT_OK && found) {
+        status = l->run->hooks->next(l->run, l->issued, &d, &found);
+        if (status == MIXT_OK && found) {
             status = take_decision(l, &d);
             mixt__decision_free(&d);
-            if (status == MIXT_OK)
-                status = mixt__steer_next(l->run, &d, &found);
         }
-    } while (status == MIXT_OK && mixt__steer_replay(l->run, l->issued));
+    } while (status == MIXT_OK && found);
     set_aside(l, start); // finding out what went wrong is no part of an update
     return status;
 }
@@ -361,7 +358,7 @@ static mixt_status prepare(void *user, int64_t update)
     mixt__saves_poll(&l->saves);
     MIXT_TRY(decide(l));
     MIXT_TRY(change_policy(l));
-    mixt__steer_skip(l->run);
+    l->run->hooks->skip(l->run);
     l->due = mixt__saves_due(&l->saves, l->issued + 1);
     mixt__layers_prepare(l->run, l->issued + 1);
     if (l->run->group && mixt__saves_late(&l->saves))
@@ -378,8 +375,7 @@ static void issued(void *user, int64_t update)
     l->issued = update;
     l->stopping = signalled(l);
     l->wait = l->stopping || update == l->e->total_steps || l->due || validation_scheduled(l, update) ||
-              mixt__phases_due(l->e, update + 1) || mixt__steer_due(l->run, update) ||
-              mixt__steer_recorded(l->run, update);
+              mixt__phases_due(l->e, update + 1) || l->run->hooks->waits(l->run, update);
 }
 
 /** What must see this update's weights or ends the run waits for it. */
@@ -400,7 +396,7 @@ static mixt_status made(void *user, const mixt__made *update)
 static mixt_status settled(void *user)
 {
     mixt__loop *l = user;
-    if (!mixt__steer_returns(l->run))
+    if (l->run->hooks->response(l->run) != MIXT_RESPONSE_GO_BACK)
         keep(l, l->due);
     return MIXT_OK;
 }
@@ -491,7 +487,7 @@ mixt_status mixt__loop_run(mixt_run *run)
     mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
     if (status == MIXT_OK && !resumed) {
         mixt__loop_state start = mixt__loop_state_of(&l);
-        mixt__steer_keep(run, &start);
+        run->hooks->keep(run, &start, false);
     }
     if (status == MIXT_OK)
         status = run_updates(&l);

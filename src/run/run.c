@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "run/auto/precision.h"
+#include "run/auto/register.h"
 #include "run/advance.h"
 #include "run/open/fit.h"
 #include "run/open/hf_folder.h"
@@ -63,8 +64,8 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->observers[1].user = &made->tensorboard;
     made->observers[2].hear = mixt__events_observe;
     made->observers[2].user = &made->events;
-    made->observers[3].hear = mixt__steer_observe;
-    made->observer_count = MIXT_OBSERVERS_OWN;
+    made->observer_count = 3;
+    mixt__auto_register(made);
     if (options->observer)
         (void)mixt_run_observe(made, options->observer, options->user); // there is room
     made->account = mixt__account_open(mixt__account_now());
@@ -106,7 +107,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt__hf_folder_fill(run->config));
-    MIXT_TRY(mixt__steer_read(run));
+    MIXT_TRY(run->hooks->read(run));
     MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
@@ -147,7 +148,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
 {
     MIXT_TRY(mixt__resume_open(run, folder, options));
     run->experiment.update = run->resume.state.steps;
-    MIXT_TRY(mixt__steer_read(run));
+    MIXT_TRY(run->hooks->read(run));
     MIXT_TRY(mixt__run_ranks_open(run, options));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
@@ -211,7 +212,7 @@ void mixt_run_close(mixt_run *run)
     mixt__layers_close(&run->layers);
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
-    mixt__steer_close(run);
+    run->hooks->close(run);
     mixt__experiment_close(&run->experiment);
     mixt_policy_free(run->policy);
     mixt__without_data_close(&run->known);
@@ -263,7 +264,7 @@ static mixt_status train(mixt_run *run)
         mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
                                run->resume.checkpoint ? run->resume.state.steps : -1);
     MIXT_TRY(mixt__events_open(&run->events, run));
-    MIXT_TRY(mixt__steer_open(run));
+    MIXT_TRY(run->hooks->open(run));
     MIXT_TRY(mixt__layers_resume(run));
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
@@ -294,7 +295,7 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     bool nothing = status != MIXT_OK && !run->result.steps && !mixt__rows_length(&run->dir.events);
     mixt__tensorboard_close(&run->tensorboard, nothing);
     mixt__events_close(&run->events);
-    mixt__steer_close(run);
+    run->hooks->close(run);
     if (nothing)
         mixt__run_dir_discard(&run->dir);
     mixt__run_dir_close(&run->dir);

@@ -5,6 +5,7 @@
 #include "mixt/fit.h"
 #include "base/account.h"
 #include "run/directory.h"
+#include "run/hooks.h"
 #include "run/report/events.h"
 #include "run/open/experiment.h"
 #include "run/report/layers.h"
@@ -70,6 +71,7 @@ struct mixt_run {
     bool telling;
     mixt__tensorboard tensorboard;
     mixt__events events;
+    const mixt__hooks *hooks; // of who may change its course
     mixt__steer steer;
     mixt__pressure pressure;
     mixt__layers layers;

@@ -113,13 +113,12 @@ static void ask_choices(mixt__saves *c)
 /** What every checkpoint of the run has: conditions, files beside the state, and what stays when others go. */
 static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
 {
-    const mixt__good_states *good = &c->run->steer.good;
+    mixt__good_state good[MIXT_GOOD_STATES];
     mixt__save_request r = {.step = step, .keep = c->keep, .wanted = {best}, .wanted_count = 1};
-    if (good->open) {
-        r.wanted[r.wanted_count++] = good->step;
-        r.wanted[r.wanted_count++] = good->best;
-        r.wanted[r.wanted_count++] = good->older.step;
-        r.wanted[r.wanted_count++] = good->older.best;
+    bool some = c->run->hooks->states(c->run, good);
+    for (int i = 0; some && i < MIXT_GOOD_STATES; i++) {
+        r.wanted[r.wanted_count++] = good[i].step;
+        r.wanted[r.wanted_count++] = good[i].best;
     }
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
     r.run = mixt__json_copy(c->conditions); // the saver's thread alone holds what it is given
@@ -139,10 +138,9 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
 /** What diagnosis needs of the updates up to the checkpoint's, as a file of its own. */
 static void add_trace(mixt__saves *c, mixt__save_request *r)
 {
-    const mixt__good_states *good = &c->run->steer.good;
     mixt__saves_wait(c); // it may be writing what is replaced here
     mixt__free(c->trace);
-    c->trace = good->open ? mixt__trace_pack(&good->ring.trace, r->step, &c->trace_bytes) : NULL;
+    c->trace = c->run->hooks->trace(c->run, r->step, &c->trace_bytes);
     if (c->trace)
         r->files[r->file_count++] =
             (mixt__checkpoint_file){.name = MIXT_TRACE_FILE, .data = c->trace, .bytes = c->trace_bytes};
@@ -215,33 +213,17 @@ void mixt__saves_return(mixt__saves *c, int64_t step)
 
 /* ---- good states ---- */
 
-/** The good states, the older one first. */
-typedef struct good_state {
-    int64_t step, best;
-    const json_t *run;
-    const mixt__snapshot *snapshot; // NULL: there is no such state, or it is the one that is being saved
-} good_state;
-
-static void list_good_states(const mixt__saves *c, int64_t step, good_state list[2])
-{
-    const mixt__good_states *g = &c->run->steer.good;
-    list[0] = (good_state){.step = g->older.step, .best = g->older.best, .run = g->older.run};
-    list[1] = (good_state){.step = g->step, .best = g->best, .run = g->run};
-    for (int i = 0; i < 2; i++)
-        if (list[i].step >= 0 && list[i].step != step)
-            list[i].snapshot = mixt__snapshots_state(&g->ring, list[i].step);
-}
-
-/** A good state lies beside every checkpoint of a later update: it is written where it is not there yet. */
-static bool lacks(const mixt__saves *c, const good_state *g)
+/** A good state lies beside the checkpoint of every later update: it is written where it is not there yet.
+ *  @param step that is being saved */
+static bool lacks(const mixt__saves *c, const mixt__good_state *g, int64_t step)
 {
     char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
     snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    return g->snapshot && g->run && access(mixt__checkpoint_path(folder, g->step, path), F_OK);
+    return g->snapshot && g->run && g->step != step && access(mixt__checkpoint_path(folder, g->step, path), F_OK);
 }
 
 /** Of a rank that writes no small files, the step counts alone. */
-static mixt__save_request good_request(mixt__saves *c, const good_state *g)
+static mixt__save_request good_request(mixt__saves *c, const mixt__good_state *g)
 {
     if (c->run->dir.silent)
         return (mixt__save_request){.step = g->step};
@@ -252,7 +234,7 @@ static mixt__save_request good_request(mixt__saves *c, const good_state *g)
 }
 
 /** By this process, or by rank 0 while the others wait. What ranks have each of their own comes to it before. */
-static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
+static mixt_status save_good_alone(mixt__saves *c, const mixt__good_state *g)
 {
     mixt__trainer *t = c->run->experiment.trainer->inner;
     mixt__keepalive meanwhile;
@@ -270,21 +252,20 @@ static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
 /** Those of both that are not there yet, by all ranks in the same order. No other save is under way. */
 static mixt_status save_good_states(mixt__saves *c, int64_t step)
 {
-    good_state good_states[2];
-    uint8_t lacking[2] = {0};
-    if (!c->run->steer.good.open) // which is so on all ranks, or on none
+    mixt__good_state good[MIXT_GOOD_STATES];
+    uint8_t lacking[MIXT_GOOD_STATES] = {0};
+    if (!c->run->hooks->states(c->run, good))
         return MIXT_OK;
-    list_good_states(c, step, good_states);
-    for (int i = 0; i < 2; i++)
-        lacking[i] = !c->run->dir.silent && lacks(c, &good_states[i]);
+    for (int i = 0; i < MIXT_GOOD_STATES; i++)
+        lacking[i] = !c->run->dir.silent && lacks(c, &good[i], step);
     if (c->run->group)
         MIXT_TRY(mixt__group_broadcast(c->run->group, lacking, sizeof lacking, 1));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MIXT_GOOD_STATES; i++) {
         if (lacking[i] && by_parts(c)) {
-            mixt__save_request r = good_request(c, &good_states[i]);
-            MIXT_TRY(mixt__saver_write_parts(c->saver, good_states[i].snapshot, &r));
+            mixt__save_request r = good_request(c, &good[i]);
+            MIXT_TRY(mixt__saver_write_parts(c->saver, good[i].snapshot, &r));
         } else if (lacking[i]) {
-            MIXT_TRY(save_good_alone(c, &good_states[i]));
+            MIXT_TRY(save_good_alone(c, &good[i]));
         }
     }
     return MIXT_OK;
@@ -301,7 +282,7 @@ static mixt__save_request state_request(mixt__saves *c, const mixt__loop_state *
     add_trace(c, &r);
     mixt__json_set(r.run, "loop", mixt__loop_state_pack(state));
     mixt__json_set(r.run, "watch", mixt__events_pack(&c->run->events));
-    mixt__json_set(r.run, "auto", mixt__steer_pack(c->run));
+    mixt__json_set(r.run, "auto", c->run->hooks->pack(c->run));
     return r;
 }
 

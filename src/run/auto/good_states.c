@@ -3,6 +3,7 @@
 
 #include "data/data.h"
 #include "policy/policy.h"
+#include "run/bits.h"
 #include "run/open/memory.h"
 #include "run/open/phases.h"
 #include "run/ranks.h"

@@ -14,8 +14,6 @@
 
 typedef struct mixt_run mixt_run;
 
-#define MIXT_TRACE_FILE "trace.bin" // of a checkpoint: what updates before it have left
-
 typedef struct mixt__good_states {
     bool open;    // there is memory for snapshots
     int64_t step; // of the newest; -1: none was taken
@@ -48,10 +46,5 @@ void mixt__good_states_choose(mixt_run *run, int64_t step);
 /** Trainer and monitor as they were then. @param state receives the loop's */
 mixt_status mixt__good_states_return(mixt_run *run, mixt__loop_state *state);
 void mixt__good_states_close(mixt__good_states *good);
-
-enum { MIXT_BITS_TEXT = 20 };
-/** A hash of all that decides the bits of an update but its state: settings, schedule, device, threads, data and its
- *  order. Updates that were made under another one cannot be computed again. */
-void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT]);
 
 #endif

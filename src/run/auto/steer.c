@@ -5,6 +5,7 @@
 #include "run/auto/blame.h"
 #include "run/auto/diagnose.h"
 #include "run/auto/pressure.h"
+#include "run/bits.h"
 #include "run/ranks.h"
 #include "run/run.h"
 #include "steer/controller.h"

@@ -116,7 +116,7 @@ static void add_up(mixt_run_memory *m)
 static void plan_all(mixt_run *run, mixt_run_memory *m)
 {
     plan_parts(&run->experiment, m);
-    m->snapshots.host = mixt__good_states_bytes(run);
+    m->snapshots.host = run->hooks->bytes(run);
     if (!run->graphs) {
         size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
         size_t all = mixt__account_bytes(run->account), parts = held(run->experiment.trainer->inner, m) + texts;
