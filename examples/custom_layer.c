@@ -13,7 +13,7 @@ static mixt_value rms_norm(mixt_builder *b, const char *name, mixt_value x)
     mixt_scope_push(b, name);
     mixt_value gain =
         mixt_param(b, "gain", .rank = 1, .dims = {mixt_value_dim(b, x, -1)}, .ones = true, .no_decay = true);
-    mixt_value power = mixt_mean(b, mixt_square(b, x), .axes = {-1}, .axis_count = 1, .keep = true);
+    mixt_value power = mixt_mean(b, mixt_square(b, x), .axes = {-1}, .axis_count = 1, .keep_dims = true);
     x = mixt_div(b, x, mixt_sqrt(b, mixt_affine(b, power, 1, 1e-6f)));
     x = mixt_mul(b, x, gain);
     mixt_scope_pop(b);

@@ -320,7 +320,7 @@ typedef struct mixt_reduce_options {
     size_t struct_size;
     int axes[MIXT_MAX_RANK]; /**< which dimensions, each once; negative counts from the end */
     int axis_count;          /**< how many of them; default MIXT_AUTO: all dimensions */
-    bool keep;               /**< leave them as size 1 */
+    bool keep_dims;          /**< leave them as size 1 */
 } mixt_reduce_options;
 MIXT_API void mixt_reduce_options_default(mixt_reduce_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_reduce_options .struct_size = sizeof(mixt_reduce_options), .axis_count = MIXT_AUTO

@@ -70,7 +70,7 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
                           mixt__shape_text(shape, made_text, sizeof made_text),
                           mixt__shape_text(&wanted, wanted_text, sizeof wanted_text));
     graph->logits = made.id;
-    graph->values[made.id].keep = true;
+    graph->values[made.id].output = true;
     return MIXT_OK;
 }
 

@@ -27,9 +27,9 @@ void mixt__device_open_roughly(bool on)
 
 static mixt_status open_cpu(int threads, mixt__device **device)
 {
-    bool apart;
-    MIXT_TRY(mixt__env_on(MIXT_ENV_DISCRETE, &apart));
-    const mixt__backend *cpu = apart ? mixt__device_cpu_discrete()->backend : &mixt__backend_cpu;
+    bool discrete;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_DISCRETE, &discrete));
+    const mixt__backend *cpu = discrete ? mixt__device_cpu_discrete()->backend : &mixt__backend_cpu;
     return cpu->open(0, threads, device);
 }
 

@@ -60,7 +60,7 @@ typedef struct mixt__value {
     int32_t base;     // the value whose memory this one is a view of; 0: it has its own
     int64_t offset;   // of a view within its base, in elements
     size_t place;     // INPUT and TARGET: where it begins in the block of a batch's inputs or targets, in bytes
-    bool keep;        // read from outside after the run: its memory is not reused
+    bool output;      // read from outside after the run: its memory is not reused
     const char *name; // for people; never NULL
 } mixt__value;
 

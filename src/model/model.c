@@ -82,7 +82,7 @@ static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spe
     graph->logits = logits.id;
     if (model->loss != MIXT_LOSS_CUSTOM) // else its loss has said so
         graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
-    graph->values[logits.id].keep = true;
+    graph->values[logits.id].output = true;
     return MIXT_OK;
 }
 

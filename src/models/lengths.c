@@ -26,6 +26,6 @@ mixt_value mixt__masked(mixt_builder *b, mixt_value mask, mixt_value x)
 mixt_value mixt__mean_of_masked(mixt_builder *b, mixt_value mask, mixt_value x)
 {
     mixt_value sum = mixt_sum(b, mixt__masked(b, mask, mixt_cast(b, x, MIXT_DTYPE_FP32)), .axes = {1}, .axis_count = 1);
-    mixt_value count = mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep = true);
+    mixt_value count = mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep_dims = true);
     return mixt_div(b, sum, mixt_maximum(b, count, mixt_affine(b, count, 0, 1))); // of nothing: 0, not NaN
 }

@@ -18,7 +18,7 @@
 static mixt_value unit(mixt_builder *b, mixt_value x)
 {
     x = mixt_cast(b, x, MIXT_DTYPE_FP32);
-    mixt_value squares = mixt_sum(b, mixt_square(b, x), .axes = {1}, .axis_count = 1, .keep = true);
+    mixt_value squares = mixt_sum(b, mixt_square(b, x), .axes = {1}, .axis_count = 1, .keep_dims = true);
     return mixt_div(b, x, mixt_sqrt(b, mixt_affine(b, squares, 1, 1e-6f)));
 }
 
@@ -45,7 +45,7 @@ static mixt_value read(mixt_builder *b)
         x = mixt_gru(b, name, x, .features = s->width);
     }
     x = mixt_mul(b, x, mixt_reshape(b, mask, 3, (int64_t[]){n, t, 1}));
-    mixt_value bytes = mixt_affine(b, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep = true), 1, 1e-6f);
+    mixt_value bytes = mixt_affine(b, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep_dims = true), 1, 1e-6f);
     x = mixt_div(b, mixt_sum(b, x, .axes = {1}, .axis_count = 1), bytes);
     x = mixt_linear(b, "out", mixt_dropout(b, x, s->dropout), .features = s->width);
     mixt_scope_pop(b);

@@ -38,7 +38,7 @@ static void judge(mixt_builder *b, mixt_value rating)
 
 static mixt_value dot(mixt_builder *b, mixt_value x, mixt_value y)
 {
-    return mixt_sum(b, mixt_mul(b, x, y), .axes = {1}, .axis_count = 1, .keep = true);
+    return mixt_sum(b, mixt_mul(b, x, y), .axes = {1}, .axis_count = 1, .keep_dims = true);
 }
 
 /* Factors of what features add. A smaller one makes updates smaller and weight decay stronger: what one user thinks of

@@ -156,7 +156,7 @@ typedef struct mixt__rotary_table_attrs {
 
 typedef struct mixt__reduce_attrs {
     uint32_t axes; // bit i: dimension i is summed
-    bool mean, keep;
+    bool mean, keep_dims;
 } mixt__reduce_attrs;
 
 typedef struct mixt__reshape_attrs {

@@ -80,7 +80,7 @@ static mixt_status contribute(mixt__gradients *g, int32_t target, int32_t contri
     mixt__shape from = g->graph->values[contribution].shape, to = g->graph->values[target].shape;
     if (mixt__shape_equal(&from, &to))
         return mixt__gradient_add(g, target, contribution);
-    mixt__reduce_attrs sum = {.keep = true};
+    mixt__reduce_attrs sum = {.keep_dims = true};
     for (int i = 0; i < from.rank; i++) {
         int j = i - (from.rank - to.rank);
         if (j < 0 || (to.dims[j] == 1 && from.dims[i] != 1))

@@ -11,7 +11,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     for (int i = 0; i < x->shape.rank; i++) {
         if (!(at->axes >> i & 1))
             out.dims[out.rank++] = x->shape.dims[i];
-        else if (at->keep)
+        else if (at->keep_dims)
             out.dims[out.rank++] = 1;
     }
     mixt__set_out(r, 0, &out, x->dtype);
@@ -96,7 +96,7 @@ static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_option
     call.play = mean ? play_mixt_mean_with : play_mixt_sum_with;
     if (mixt__tape_on(b))
         return mixt__tape_call(b, &call, NULL);
-    mixt__reduce_attrs at = {.mean = mean, .keep = o->keep};
+    mixt__reduce_attrs at = {.mean = mean, .keep_dims = o->keep_dims};
     if (!mixt__builder_ok(b, NULL, find_axes(o, b->graph->values[x.id].shape.rank, &at.axes)))
         return (mixt_value){0};
     return mixt__builder_node(b, &mixt__op_reduce, NULL, &at, &x, 1);

@@ -44,7 +44,7 @@ static const mixt__pw_instr *single(const rewriter *r, const mixt__node *n)
 static mixt__node *producer(const rewriter *r, int32_t value, const mixt__op *op, int o)
 {
     const mixt__value *v = &r->graph->values[value];
-    if (v->role != MIXT_ROLE_ACTIVATION || v->producer < 0 || v->keep)
+    if (v->role != MIXT_ROLE_ACTIVATION || v->producer < 0 || v->output)
         return NULL;
     mixt__node *n = &r->graph->nodes[v->producer];
     return n->op == op && n->out[o] == value ? n : NULL;

@@ -141,7 +141,7 @@ static bool merge_programs(const fuser *f, int64_t p, int64_t c, merged *m)
         if (!add_output(m, graph, b->out[o], result_tag(b, base, pb->outs[o])))
             return false;
     for (int o = 0; o < a->out_count; o++) {
-        bool needed = graph->values[a->out[o]].keep || f->last_reader[a->out[o]] > c;
+        bool needed = graph->values[a->out[o]].output || f->last_reader[a->out[o]] > c;
         if (needed && !add_output(m, graph, a->out[o], result_tag(a, 0, pa->outs[o])))
             return false;
     }

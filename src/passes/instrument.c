@@ -47,7 +47,7 @@ static mixt_status look_at(mixt__graph *graph, const mixt__instrument *instrumen
     mixt__node *n = &graph->nodes[made];
     n->backward = backward;
     n->why = "looks at a value";
-    graph->values[n->out[0]].keep = graph->values[n->out[1]].keep = true;
+    graph->values[n->out[0]].output = graph->values[n->out[1]].output = true;
     return MIXT_OK;
 }
 

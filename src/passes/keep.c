@@ -179,7 +179,7 @@ static mixt_status find_forward(keeper *k)
     if (!needed)
         return no_memory();
     for (int32_t v = 1; v < k->value_count; v++)
-        needed[v] = g->values[v].keep || v == g->loss || v == g->metrics;
+        needed[v] = g->values[v].output || v == g->loss || v == g->metrics;
     for (int64_t i = k->node_count - 1; i >= 0; i--) {
         const mixt__node *n = &g->nodes[i];
         k->forward[i] = !n->backward;
@@ -212,7 +212,7 @@ static void note_backward(keeper *k, int64_t node, int j)
     mixt__saved *s = &k->saved[k->root[n->in[j]]];
     bool product = n->op == &mixt__op_matmul; // whose FP32 input is a bias; without one, others stand in its place
     uint32_t bits = (product ? 0 : n->op->fp32_inputs) | (is_remade(k->graph, n) ? 0 : n->op->exact_inputs);
-    s->whole |= bits >> j & 1 || n->op->work == MIXT_WORK_LOSS || k->graph->values[n->in[j]].keep;
+    s->whole |= bits >> j & 1 || n->op->work == MIXT_WORK_LOSS || k->graph->values[n->in[j]].output;
     if (s->first_backward < 0) {
         s->first_backward = node;
         s->wish = *n;
@@ -242,7 +242,7 @@ static mixt_dtype kept_dtype(const keeper *k, int32_t value)
 {
     const mixt__value *v = &k->graph->values[value];
     const mixt__saved *s = &k->saved[value];
-    if (v->role != MIXT_ROLE_ACTIVATION || v->keep || k->root[value] != value || s->whole || s->first_backward < 0 ||
+    if (v->role != MIXT_ROLE_ACTIVATION || v->output || k->root[value] != value || s->whole || s->first_backward < 0 ||
         s->last_forward < 0 || s->last_forward >= s->first_backward || !k->forward[v->producer])
         return MIXT_DTYPE_NONE;
     bool lower = s->wish.saves != MIXT_DTYPE_NONE && mixt_dtype_size(s->wish.saves) < mixt_dtype_size(v->dtype);

@@ -39,7 +39,7 @@ static void find_ends(profile *p)
 {
     const mixt__graph *g = p->k->graph;
     for (int32_t v = 0; v < p->k->value_count; v++)
-        p->end[v] = g->values[v].keep ? p->k->node_count - 1 : g->values[v].producer;
+        p->end[v] = g->values[v].output ? p->k->node_count - 1 : g->values[v].producer;
     for (int64_t i = p->k->node_count - 1; i >= 0; i--) {
         const mixt__node *n = &g->nodes[i];
         int64_t end = i;

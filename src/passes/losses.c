@@ -38,7 +38,7 @@ static const pair *pair_of(const mixt__op *gradient)
 static int64_t forward_of(const mixt__graph *graph, const mixt__node *g, const pair *p, const int32_t *uses)
 {
     const mixt__value *saved = &graph->values[g->in[p->saved]], *logits = &graph->values[g->in[0]];
-    if (saved->role != MIXT_ROLE_ACTIVATION || saved->producer < 0 || saved->keep || logits->keep)
+    if (saved->role != MIXT_ROLE_ACTIVATION || saved->producer < 0 || saved->output || logits->output)
         return -1;
     const mixt__node *f = &graph->nodes[saved->producer];
     if (f->op != p->forward || f->in[0] != g->in[0] || f->in[1] != g->in[1] || uses[g->in[p->saved]] != 1)

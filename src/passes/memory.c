@@ -78,7 +78,7 @@ static void find_lives(planner *p)
             touch(p, n->in[k], i);
     }
     for (int32_t v = 1; v < g->value_count; v++)
-        if (g->values[v].keep || v == g->loss || v == g->metrics)
+        if (g->values[v].output || v == g->loss || v == g->metrics)
             touch(p, v, g->node_count);
 }
 

@@ -292,7 +292,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     for (int o = 0; o < node->out_count; o++) {
         w->map[node->out[o]] = made->out[o];
         type_gradient(w, made->out[o]);
-        w->result->values[made->out[o]].keep = w->source->values[node->out[o]].keep;
+        w->result->values[made->out[o]].output = w->source->values[node->out[o]].output;
     }
     return made->why ? type_saved(w, made) : no_memory();
 }
@@ -328,7 +328,7 @@ static mixt_dtype fed_dtype(const rewrite *w, int32_t value)
 {
     const mixt__value *v = &w->source->values[value];
     mixt_dtype low = MIXT_DTYPE_NONE;
-    if (w->typed_input && v->role == MIXT_ROLE_INPUT && v->dtype == MIXT_DTYPE_FP32 && !v->keep)
+    if (w->typed_input && v->role == MIXT_ROLE_INPUT && v->dtype == MIXT_DTYPE_FP32 && !v->output)
         low = users_dtype(w, value);
     return low == MIXT_DTYPE_NONE ? v->dtype : low;
 }

@@ -40,7 +40,7 @@ static int32_t value_of(const reader *r, int32_t id)
 
 static bool from_outside(const mixt__graph *graph, int32_t id)
 {
-    return graph->values[id].keep || id == graph->loss || id == graph->metrics;
+    return graph->values[id].output || id == graph->loss || id == graph->metrics;
 }
 
 /** Whether running the node twice gives the same bits and changes nothing else. */

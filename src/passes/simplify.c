@@ -16,7 +16,7 @@ int32_t *mixt__graph_use_counts(const mixt__graph *graph)
         for (int k = 0; k < graph->nodes[i].in_count; k++)
             uses[graph->nodes[i].in[k]]++;
     for (int64_t v = 1; v < graph->value_count; v++)
-        if (graph->values[v].keep || v == graph->loss || v == graph->metrics)
+        if (graph->values[v].output || v == graph->loss || v == graph->metrics)
             uses[v]++;
     return uses;
 }
@@ -46,7 +46,7 @@ static bool is_copy(const mixt__node *n)
 static bool changes_nothing(const mixt__graph *graph, const mixt__node *n)
 {
     const mixt__value *in = &graph->values[n->in[0]], *out = &graph->values[n->out[0]];
-    return is_copy(n) && !out->keep && in->dtype == out->dtype && mixt__shape_equal(&in->shape, &out->shape);
+    return is_copy(n) && !out->output && in->dtype == out->dtype && mixt__shape_equal(&in->shape, &out->shape);
 }
 
 /** An earlier cast of the same value to the same format; -1: none. */
@@ -80,7 +80,7 @@ static mixt_status replace_copies(mixt__graph *graph)
             continue;
         }
         int64_t twin = same_cast(graph, i);
-        if (twin >= 0 && !graph->values[n->out[0]].keep)
+        if (twin >= 0 && !graph->values[n->out[0]].output)
             same[n->out[0]] = graph->nodes[twin].out[0];
     }
     mixt__free(same);

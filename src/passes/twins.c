@@ -74,7 +74,7 @@ static mixt_status stats_of(work *w, const mixt__node *node, int32_t value, int3
     bool gradient =
         w->graph->values[value].role == MIXT_ROLE_ACTIVATION && node->backward && value >= w->forward_values;
     t->stats[t->stats_count] = (mixt__twin_stats){made->out[0], made->out[1], gradient};
-    w->graph->values[made->out[0]].keep = w->graph->values[made->out[1]].keep = true;
+    w->graph->values[made->out[0]].output = w->graph->values[made->out[1]].output = true;
     *tag = (int32_t)t->stats_count++;
     w->stats_of[value] = *tag + 1;
     return MIXT_OK;
@@ -150,7 +150,7 @@ static mixt_status compare(work *w, const mixt__node *node, const mixt__twin *tw
         return no_memory();
     MIXT_TRY(append(w, &mixt__op_tensor_error, node, &at, in, 2 + at.weight, &index));
     const mixt__node *made = &w->graph->nodes[index];
-    w->graph->values[made->out[0]].keep = w->graph->values[made->out[1]].keep = true;
+    w->graph->values[made->out[0]].output = w->graph->values[made->out[1]].output = true;
     mixt__twin *own = &t->twins[t->count++];
     *own = *twin;
     own->numbers = made->out[0];

@@ -38,7 +38,7 @@ static bool windows(const mixt__graph *graph, const mixt__node *n, int64_t *offs
 {
     for (int o = 0; o < n->out_count; o++) {
         const mixt__value *out = &graph->values[n->out[o]];
-        if (out->keep || !n->op->view(graph, n, o, &offset[o], strides[o]))
+        if (out->output || !n->op->view(graph, n, o, &offset[o], strides[o]))
             return false;
         bool dense = contiguous(&out->shape, strides[o]);
         bool rows = out->shape.rank > 0 && strides[o][out->shape.rank - 1] == 1;
@@ -75,7 +75,7 @@ static void try_view(mixt__graph *graph, mixt__node *n)
 static bool input_can_be_window(const mixt__graph *graph, int32_t value, const int32_t *uses, bool dense)
 {
     const mixt__value *v = &graph->values[value];
-    if (v->role != MIXT_ROLE_ACTIVATION || v->base || v->keep || uses[value] != 1 || v->producer < 0)
+    if (v->role != MIXT_ROLE_ACTIVATION || v->base || v->output || uses[value] != 1 || v->producer < 0)
         return false;
     const mixt__node *p = &graph->nodes[v->producer];
     for (int o = 0; o < p->out_count; o++)

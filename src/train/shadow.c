@@ -27,7 +27,7 @@ static mixt_status build(const mixt__trainer *t, const mixt__batch_spec *spec, c
                          mixt__graph **source)
 {
     MIXT_TRY(mixt__model_build(&t->model, spec, true, source));
-    (*source)->values[(*source)->logits].keep |= o->keep_logits;
+    (*source)->values[(*source)->logits].output |= o->keep_logits;
     mixt_status status = mixt__freeze(*source, t->settings.freeze);
     if (status != MIXT_OK)
         mixt__graph_free(*source);
@@ -225,7 +225,7 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
     int64_t count = mixt__shape_count(&logits->shape);
     size_t bytes = (size_t)count * mixt_dtype_size(logits->dtype);
     const void *address = mixt__executable_address(s->executable, graph->logits);
-    if (!logits->keep || !address || !mixt__value_contiguous(logits))
+    if (!logits->output || !address || !mixt__value_contiguous(logits))
         return mixt__fail(MIXT_ERROR_STATE, "this shadow does not keep its outputs");
     if (logits->dtype == MIXT_DTYPE_FP32)
         return mixt__device_download(s->trainer->device, values, address, bytes);

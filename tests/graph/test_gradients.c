@@ -133,9 +133,9 @@ static mixt_value shapes(mixt_builder *b, mixt_value x) // (3, 4)
     mixt_split(b, p, 2, halves);                                   // the second half is not used
     mixt_value t = mixt_transpose(b, halves[0], (int[]){1, 2, 0}); // (3, 2, 2)
     t = mixt_reshape(b, t, 2, (int64_t[]){3, 4});
-    mixt_value mean = mixt_mean(b, p, .axes = {0, -1}, .axis_count = 2);           // (3)
-    mixt_value sum = mixt_sum(b, p, .axes = {0}, .axis_count = 1);                 // (3, 4)
-    mixt_value kept = mixt_mean(b, q, .axes = {1}, .axis_count = 1, .keep = true); // (3, 1)
+    mixt_value mean = mixt_mean(b, p, .axes = {0, -1}, .axis_count = 2);                // (3)
+    mixt_value sum = mixt_sum(b, p, .axes = {0}, .axis_count = 1);                      // (3, 4)
+    mixt_value kept = mixt_mean(b, q, .axes = {1}, .axis_count = 1, .keep_dims = true); // (3, 1)
     mixt_value joined =
         mixt_concat(b, (mixt_value[]){mixt_slice(b, q, 1, 1, 3), t, mixt_slice(b, q, 1, 2, 4)}, 3, 1); // (3, 8)
     mixt_value y = mixt_mul(b, mixt_slice(b, joined, 1, 2, 6), mixt_tanh(b, sum));

@@ -7,7 +7,7 @@ static void make(test_case *c)
 {
     c->attrs.reduce.axes = (uint32_t)problem_int(c, "axes", 1);
     c->attrs.reduce.mean = problem_int(c, "mean", 0) != 0;
-    c->attrs.reduce.keep = problem_int(c, "keep", 0) != 0;
+    c->attrs.reduce.keep_dims = problem_int(c, "keep_dims", 0) != 0;
     case_input(c, c->dtype, problem_shape(c, "src"));
 }
 

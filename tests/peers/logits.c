@@ -116,7 +116,7 @@ static mixt_status compile(job *j)
     mixt__trainer *t = j->trainer->inner;
     mixt__graph *source;
     MIXT_TRY(mixt__model_build(&t->model, &j->spec, false, &source));
-    source->values[source->logits].keep = true;
+    source->values[source->logits].output = true;
     mixt__compile_options options = {.policy = t->settings.policy, .fused = t->device->backend->fused};
     MIXT_TRY(mixt__compile_take(source, &options, t->device, &j->forward));
     MIXT_TRY(mixt__executable_allocate(j->forward));

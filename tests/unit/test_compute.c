@@ -105,7 +105,7 @@ static mixt_value whole_square(mixt_builder *b, const mixt_value *in)
 
 static mixt_value product_of_sums(mixt_builder *b, const mixt_value *in)
 {
-    mixt_value sum = mixt_sum(b, in[0], .axes = {1}, .axis_count = 1, .keep = true);
+    mixt_value sum = mixt_sum(b, in[0], .axes = {1}, .axis_count = 1, .keep_dims = true);
     return mixt_matmul(b, sum, sum, .trans_a = true);
 }
 

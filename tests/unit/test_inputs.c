@@ -370,7 +370,7 @@ static mixt_value read_sentence(mixt_builder *b, mixt_value x)
     mixt_value h = mixt_embedding(b, "word", x, .count = WORDS, .features = 8, .init = 0.5f); // (N, T, 8)
     mixt_value kept = mixt_mul(b, h, mixt_reshape(b, mask, 3, (int64_t[]){n, t, 1}));
     mixt_value sum = mixt_sum(b, kept, .axes = {1}, .axis_count = 1);
-    mixt_value mean = mixt_div(b, sum, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep = true));
+    mixt_value mean = mixt_div(b, sum, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep_dims = true));
     mixt_value worth = mixt_linear(b, "worth", mean, .features = 1);
     mixt_value tags = mixt_linear(b, "tag", mixt_tanh(b, h), .features = 2);
     mixt_loss_add(b, mixt_loss_mse(b, worth, mixt_target(b, "worth")), 1);

@@ -145,7 +145,7 @@ static mixt_value summing(mixt_builder *b, mixt_value x)
 {
     mixt_value h = mixt_relu(b, mixt_linear(b, "one", x, .features = 32));
     mixt_scope_push(b, "total");
-    mixt_value sum = mixt_sum(b, mixt_affine(b, h, 1, 100), .axes = {1}, .axis_count = 1, .keep = true); // (N, 1)
+    mixt_value sum = mixt_sum(b, mixt_affine(b, h, 1, 100), .axes = {1}, .axis_count = 1, .keep_dims = true); // (N, 1)
     mixt_scope_pop(b);
     sum = mixt_affine(b, mixt_cast(b, sum, MIXT_DTYPE_FP32), 0.2f, -640);
     return mixt_linear(b, "three", mixt_mul(b, h, sum), .features = CLASSES);

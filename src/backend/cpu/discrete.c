@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static mixt__backend apart;
+static mixt__backend discrete;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the copies that wait
 
 /** Of a function that began with `begin`: its last. */
@@ -347,37 +347,37 @@ static void close_device(mixt__device *device)
 
 static void fill(void)
 {
-    apart = mixt__backend_cpu;
-    apart.host_memory = false;
-    apart.beside = &beside;
-    apart.open = open_device;
-    apart.close = close_device;
-    apart.kernels = kernels;
-    apart.alloc = take;
-    apart.free = give_back;
-    apart.free_host = give_back_host;
-    apart.allocated = allocated;
-    apart.zero = zero;
-    apart.upload = copy_and_wait;
-    apart.download = copy_and_wait;
-    apart.copy = copy;
-    apart.synchronize = synchronize;
-    apart.stage = stage;
-    apart.fence = pass_fence;
-    apart.wait = wait_for_step;
-    apart.multiply = multiply;
-    apart.narrow = narrow;
-    apart.gradient_stats = gradient_stats;
-    apart.step_control = step_control;
-    apart.optimizer_step = optimizer_step;
-    apart.lamb_moments = lamb_moments;
-    apart.lamb_weights = lamb_weights;
+    discrete = mixt__backend_cpu;
+    discrete.host_memory = false;
+    discrete.beside = &beside;
+    discrete.open = open_device;
+    discrete.close = close_device;
+    discrete.kernels = kernels;
+    discrete.alloc = take;
+    discrete.free = give_back;
+    discrete.free_host = give_back_host;
+    discrete.allocated = allocated;
+    discrete.zero = zero;
+    discrete.upload = copy_and_wait;
+    discrete.download = copy_and_wait;
+    discrete.copy = copy;
+    discrete.synchronize = synchronize;
+    discrete.stage = stage;
+    discrete.fence = pass_fence;
+    discrete.wait = wait_for_step;
+    discrete.multiply = multiply;
+    discrete.narrow = narrow;
+    discrete.gradient_stats = gradient_stats;
+    discrete.step_control = step_control;
+    discrete.optimizer_step = optimizer_step;
+    discrete.lamb_moments = lamb_moments;
+    discrete.lamb_weights = lamb_weights;
     fill_table();
 }
 
 mixt__device *mixt__device_cpu_discrete(void)
 {
-    static mixt__device device = {.backend = &apart};
+    static mixt__device device = {.backend = &discrete};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill);
     return &device;

@@ -120,7 +120,7 @@ static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, mixt_dtype dtype, int6
 }
 
 /** Whether the activation stays out of cuBLASLt's epilogue, whose ReLU loses NaN in FP16 and TF32 products. */
-static bool apart(const mixt__call *call)
+static bool activation_is_separate(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
     return at->epilogue >= MIXT_EPILOGUE_GELU
@@ -139,7 +139,7 @@ static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mi
     const mixt__tensor *bias = mixt__cuda_product_bias(call);
     mixt_dtype dtype = call->out[0].dtype;
     const void *somewhere = (const void *)256; // nothing is read before a run: only its alignment counts
-    mixt__epilogue kind = apart(call) ? MIXT_EPILOGUE_NONE : at->epilogue;
+    mixt__epilogue kind = activation_is_separate(call) ? MIXT_EPILOGUE_NONE : at->epilogue;
     int64_t step = p->m * p->n;
     lt->fused_gelu = kind >= MIXT_EPILOGUE_GELU;
     if (lt->fused_gelu && !(set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &somewhere, sizeof somewhere) &&
@@ -202,7 +202,7 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "more products than cuBLASLt takes in a batch";
     if (addend && addend->dtype != call->out[0].dtype)
         return "cuBLASLt: the addend has another format than the result";
-    bool gelu = at->epilogue >= MIXT_EPILOGUE_GELU && !apart(call);
+    bool gelu = at->epilogue >= MIXT_EPILOGUE_GELU && !activation_is_separate(call);
     if (gelu && call->in[0].dtype != call->out[0].dtype)
         return "cuBLASLt: GELU's input has another format than the result";
     if (gelu && at->epilogue == MIXT_EPILOGUE_GELU_GRAD && at->bias)
@@ -260,8 +260,8 @@ static mixt__cuda_lt_data data_of(const mixt__call *call)
                                .workspace = (char *)call->workspace + lt->bias_bytes,
                                .beta = addend || call->accumulate & 1 ? 1.0f : 0.0f};
     if (at->epilogue == MIXT_EPILOGUE_GELU)
-        *(apart(call) ? &data.d : &data.aux) = call->out[1].data;
-    else if (pre && !apart(call))
+        *(activation_is_separate(call) ? &data.d : &data.aux) = call->out[1].data;
+    else if (pre && !activation_is_separate(call))
         data.aux = pre->data;
     data.c = addend ? addend->data : data.d;
     return data;
@@ -282,7 +282,7 @@ static mixt_status run(const mixt__call *call)
     cublasStatus_t status = mixt__cuda_lt_issue(lt, &data);
     if (status != CUBLAS_STATUS_SUCCESS)
         return mixt__fail(MIXT_ERROR_DEVICE, "a matrix product of cuBLASLt: %s", cublasLtGetStatusString(status));
-    return apart(call) ? mixt__cuda_activation(call) : MIXT_OK;
+    return activation_is_separate(call) ? mixt__cuda_activation(call) : MIXT_OK;
 }
 
 static const mixt__kernel cublaslt = {.name = "cublaslt", .supports = supports, .prepare = prepare, .run = run};
