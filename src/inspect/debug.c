@@ -6,7 +6,6 @@
 #include "api/api.h"
 #include "num/num.h"
 #include "train/engine.h"
-#include "train/faults.h"
 #include "train/instrument.h"
 
 #include <math.h>
@@ -258,11 +257,7 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     if ((o->look || o->dump) && o->single)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' leaves out",
                           o->dump ? "a dump" : "a look without an update");
-    if (!mixt__trainer_compiled(core))
-        MIXT_TRY(mixt__trainer_compile_data(core, data));
-    MIXT_TRY(mixt__trainer_allocate(core));
-    if (mixt__trainer_faults(core))
-        MIXT_TRY(mixt__faults_prepare(core, data)); // before the step is compiled once more
+    MIXT_TRY(mixt__trainer_ready(core, data)); // before the step is compiled once more
     MIXT_TRY(bad_parameter(t, &bad));
     d->info.source = mixt__debug_text(d, bad ? bad : "");
     MIXT_TRY(look(d, t, data, o));

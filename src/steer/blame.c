@@ -7,7 +7,6 @@
 #include "steer/inquiry.h"
 #include "steer/consensus.h"
 
-#include "train/faults.h"
 #include "train/instrument.h"
 
 #include <stdio.h>
@@ -176,12 +175,6 @@ static mixt_status step(looking *l)
     return status;
 }
 
-/** Faults that tests inject compile the step anew where they begin or end: that is to be over. */
-static mixt_status settle(const looking *l)
-{
-    return mixt__trainer_faults(l->q->trainer) ? mixt__faults_prepare(l->q->trainer, l->q->replay.data) : MIXT_OK;
-}
-
 static mixt_status compile(looking *l)
 {
     const mixt__instrument all = {.targets = {MIXT_DTYPE_FP16}};
@@ -196,7 +189,7 @@ static mixt_status compile(looking *l)
 static mixt_status instrument(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
-    mixt_status status = mixt__consensus_agree(t, settle(l));
+    mixt_status status = mixt__consensus_agree(t, mixt__trainer_ready(t, l->q->replay.data));
     if (status == MIXT_OK && !mixt__trainer_instrumented_graph(t)) { // another plan: its values are others, too
         mixt__free(l->zero);
         l->zero = NULL;

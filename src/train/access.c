@@ -49,11 +49,6 @@ const mixt__recompute_choice *mixt__trainer_recompute(const mixt__trainer *t)
     return &t->recompute;
 }
 
-const mixt__faults *mixt__trainer_faults(const mixt__trainer *t)
-{
-    return t->faults;
-}
-
 bool mixt__trainer_has_memory(const mixt__trainer *t)
 {
     return t->control != NULL;

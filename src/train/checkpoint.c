@@ -264,8 +264,7 @@ static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
                            (json_int_t)t->next_batch, "runs", (json_int_t)t->runs, "batches_per_epoch",
                            (json_int_t)t->batches_per_epoch, "control", control_pack(&control), "settings",
                            mixt__trainer_settings_json(t));
-    if (t->faults && s->scalars)
-        mixt__json_set(s->scalars, "faults", mixt__faults_pack(t->faults));
+    mixt__faults_pack(t, s->scalars);
     return mixt__json_whole(s->scalars) ? MIXT_OK
                                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
@@ -529,8 +528,7 @@ static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, const ch
         mixt__trainer_carry_scale(t, was_scaled(scalars), &p.control);
     mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load(t, c, &p);
-    if (t->faults)
-        mixt__faults_unpack(t->faults, json_object_get(scalars, "faults"));
+    mixt__faults_unpack(t, scalars);
     t->broken = status != MIXT_OK; // some of the old state and some of the new
     return status;
 }

@@ -166,9 +166,16 @@ static void spoil(mixt__trainer *t, const mixt_data *data)
     faults->spoilt = data;
 }
 
+const mixt__injections *mixt__faults_injections(const mixt__trainer *t)
+{
+    return t->faults ? &t->faults->injections : NULL;
+}
+
 mixt_status mixt__faults_prepare(mixt__trainer *t, const mixt_data *data)
 {
     mixt__faults *faults = t->faults;
+    if (!faults)
+        return MIXT_OK;
     mixt__injections before = faults->injections;
     if (data && faults->spoilt != data)
         spoil(t, data);
@@ -255,8 +262,22 @@ static size_t memory_of(mixt__device *device)
     return device->backend->host_memory ? mixt__memory_total() : mixt__device_available(device);
 }
 
+/** The learning rate of the update that begins. */
+static void set_rate(mixt__trainer *t)
+{
+    t->update.schedule = t->settings.schedule;
+    for (int i = 0; i < t->faults->count; i++)
+        if (t->faults->items[i].kind == MIXT_FAULT_LR && t->attempts >= t->faults->items[i].step) {
+            t->update.schedule.lr *= exploded;
+            t->update.schedule.min_lr *= exploded;
+        }
+}
+
 mixt_status mixt__faults_begin(mixt__trainer *t)
 {
+    if (!t->faults)
+        return MIXT_OK;
+    set_rate(t);
     for (int i = 0; i < t->faults->count; i++) {
         mixt__fault *f = &t->faults->items[i];
         if (strikes(t, f, MIXT_FAULT_MEMORY))
@@ -271,7 +292,7 @@ mixt_status mixt__faults_begin(mixt__trainer *t)
 mixt_status mixt__faults_run(mixt__trainer *t, mixt__executable *step, const mixt__run *run)
 {
     const mixt__graph *g = step->graph;
-    for (int i = 0; i < t->faults->count; i++) {
+    for (int i = 0; t->faults && i < t->faults->count; i++) {
         mixt__fault *f = &t->faults->items[i];
         int64_t node = f->kind == MIXT_FAULT_FLIP_ACTIVATION ? find_activation(g, f->layer) : -1;
         if (node < 0 || run->accumulate || !strikes(t, f, MIXT_FAULT_FLIP_ACTIVATION))
@@ -288,27 +309,21 @@ mixt_status mixt__faults_run(mixt__trainer *t, mixt__executable *step, const mix
     return mixt__executable_run(step, run);
 }
 
-void mixt__faults_update(const mixt__trainer *t, mixt__update *u)
-{
-    for (int i = 0; i < t->faults->count; i++)
-        if (t->faults->items[i].kind == MIXT_FAULT_LR && t->attempts >= t->faults->items[i].step) {
-            u->schedule.lr *= exploded;
-            u->schedule.min_lr *= exploded;
-        }
-}
-
 /* ---- kept with a checkpoint ---- */
 
-json_t *mixt__faults_pack(const mixt__faults *faults)
+void mixt__faults_pack(const mixt__trainer *t, json_t *figures)
 {
+    if (!t->faults || !figures)
+        return;
     json_t *times = json_array();
-    for (int i = 0; i < faults->count; i++)
-        mixt__json_add(times, json_integer(faults->items[i].times));
-    return times;
+    for (int i = 0; i < t->faults->count; i++)
+        mixt__json_add(times, json_integer(t->faults->items[i].times));
+    mixt__json_set(figures, "faults", times);
 }
 
-void mixt__faults_unpack(mixt__faults *faults, const json_t *times)
+void mixt__faults_unpack(mixt__trainer *t, const json_t *figures)
 {
-    for (int i = 0; i < faults->count; i++)
-        faults->items[i].times = json_integer_value(json_array_get(times, (size_t)i));
+    const json_t *times = json_object_get(figures, "faults");
+    for (int i = 0; t->faults && i < t->faults->count; i++)
+        t->faults->items[i].times = json_integer_value(json_array_get(times, (size_t)i));
 }

@@ -6,7 +6,10 @@
  *   in a replay too, for it is a function of the update's number;
  *   what happens to the machine (flip_weight, flip_activation, memory) happens once, whatever is restored later; with
  *   ":always" a flip comes again each time, in another place, as of a machine that is broken.
- * A trainer without faults has none of this: one pointer that is NULL.
+ *
+ * A trainer is asked to go wrong at one place, train/step.c: before an update, when it begins, and in its passes. What
+ * is injected in the graph reaches the compiler with its other options (train/trainer.c), and a checkpoint keeps what
+ * has happened. A trainer without faults has none of this: one pointer that is NULL, which all functions here look at.
  */
 #ifndef MIXT_TRAIN_FAULTS_H
 #define MIXT_TRAIN_FAULTS_H
@@ -56,27 +59,26 @@ typedef struct mixt__faults {
 const char *mixt__fault_name(mixt__fault_kind kind);
 /** Reads a list; failures name the word that is wrong. @param text NULL or "": none */
 mixt_status mixt__faults_parse(const char *text, mixt__faults *faults);
-/** The last update that a fault of the list is meant for; 0: none. */
-int64_t mixt__faults_last(const mixt__faults *faults);
+/** The last update that a fault of a list is meant for; 0: none. */
+int64_t mixt__faults_last(const char *text);
 
 /** Gives a compiled trainer the faults of its settings, once; checks their layers. */
 mixt_status mixt__faults_open(mixt__trainer *trainer);
 void mixt__faults_close(mixt__trainer *trainer);
 
-/* For the trainer, where it has faults. */
+/** What is injected in the graph of the coming update; NULL: nothing. */
+const mixt__injections *mixt__faults_injections(const mixt__trainer *trainer);
 
 /** Before update attempts + 1: recompiles where what is injected changes. @param data NULL: the caller brings batches
  */
 mixt_status mixt__faults_prepare(mixt__trainer *trainer, const mixt_data *data);
-/** When update `attempts` begins: flips bits of weights, takes memory away. */
+/** When update `attempts` begins: flips bits of weights, takes memory away, lets the learning rate explode. */
 mixt_status mixt__faults_begin(mixt__trainer *trainer);
-/** In place of mixt__executable_run: flips a bit of an activation on the way. */
+/** mixt__executable_run, but for a bit of an activation that flips on the way. */
 mixt_status mixt__faults_run(mixt__trainer *trainer, mixt__executable *step, const mixt__run *run);
-/** Changes what the optimizer is about to do. */
-void mixt__faults_update(const mixt__trainer *trainer, mixt__update *update);
 
-/** What a checkpoint keeps: how often each has happened. */
-json_t *mixt__faults_pack(const mixt__faults *faults);
-void mixt__faults_unpack(mixt__faults *faults, const json_t *times);
+/** What a checkpoint keeps, in its figures of the trainer: how often each has happened. */
+void mixt__faults_pack(const mixt__trainer *trainer, json_t *figures);
+void mixt__faults_unpack(mixt__trainer *trainer, const json_t *figures);
 
 #endif

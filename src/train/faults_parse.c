@@ -140,10 +140,13 @@ mixt_status mixt__faults_parse(const char *text, mixt__faults *faults)
     return status;
 }
 
-int64_t mixt__faults_last(const mixt__faults *faults)
+int64_t mixt__faults_last(const char *text)
 {
+    mixt__faults faults;
     int64_t last = 0;
-    for (int i = 0; i < faults->count; i++)
-        last = faults->items[i].step > last ? faults->items[i].step : last;
+    if (mixt__faults_parse(text, &faults) != MIXT_OK)
+        return 0;
+    for (int i = 0; i < faults.count; i++)
+        last = faults.items[i].step > last ? faults.items[i].step : last;
     return last;
 }

@@ -3,21 +3,15 @@
 
 #include "base/threads.h"
 #include "num/num.h"
-#include "train/faults.h"
-#include "train/faults.h"
 #include "train/finetune.h"
 #include "train/trainer_inside.h"
 
 static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shadow_options *o)
 {
-    mixt__compile_options options = {.policy = *o->policy, .backward = true};
-    options.no_fusion = o->no_fusion || t->settings.no_fusion;
-    options.fused = t->device->backend->fused;
-    options.teacher = t->teacher.policy;
+    mixt__compile_options options = mixt__trainer_compile_options(t, o->policy);
+    options.no_fusion |= o->no_fusion;
     options.twins = o->twins;
     options.instrument = o->instrument;
-    options.injections = t->faults ? &t->faults->injections : NULL;
-    options.injections = t->faults ? &t->faults->injections : NULL;
     options.typed_input = o->like_step;
     options.activation_budget = o->like_step ? t->settings.recompute_budget : 0;
     return options;

@@ -72,14 +72,17 @@ size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data
     return mixt__prefetch_bytes(data, t->settings.batch, MIXT_PREFETCH_DEPTH, &form);
 }
 
-/** Compiles at the first step, and moves the prefetch thread to another data set when that changes. */
-static mixt_status ready(mixt__trainer *t, const mixt_data *data)
+mixt_status mixt__trainer_ready(mixt__trainer *t, const mixt_data *data)
 {
     if (!t->train)
         MIXT_TRY(mixt__trainer_compile_data(t, data));
     MIXT_TRY(mixt__trainer_allocate(t));
-    if (t->faults)
-        MIXT_TRY(mixt__faults_prepare(t, data));
+    return mixt__faults_prepare(t, data);
+}
+
+/** Moves the prefetch thread to another data set when that changes. */
+static mixt_status read_ahead(mixt__trainer *t, const mixt_data *data)
+{
     if (t->prefetched == data)
         return MIXT_OK;
     MIXT_TRY(check_data(t, data));
@@ -105,7 +108,7 @@ static uint64_t key_of(const mixt__trainer *t, int64_t index)
 static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
 {
     mixt__executable *step = mixt__lengths_step(t);
-    MIXT_TRY(t->faults ? mixt__faults_run(t, step, run) : mixt__executable_run(step, run));
+    MIXT_TRY(mixt__faults_run(t, step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
     return mixt__device_copy(t->device, metrics, mixt__executable_address(step, step->graph->metrics),
                              3 * sizeof *metrics);
@@ -129,8 +132,6 @@ static mixt_status update(mixt__trainer *t, double factor)
     u.control_follows = !mixt__sharded_gradients(t) && !t->ranks.local; // else ranks agree in between
     u.optimizer.others = t->ranks.local ? (float)(t->settings.ranks - 1) : 0;
     u.gradient_factor = factor;
-    if (t->faults)
-        mixt__faults_update(t, &u);
     MIXT_TRY(mixt__ranks_measure(t, &u));
     MIXT_TRY(mixt__ranks_control(t, &u));
     MIXT_TRY(mixt__ranks_apply(t, &u));
@@ -292,8 +293,7 @@ static mixt_status begin(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "gradients made by hand are waiting: apply or discard them before a whole step");
     t->attempts++;
-    if (t->faults)
-        MIXT_TRY(mixt__faults_begin(t));
+    MIXT_TRY(mixt__faults_begin(t));
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
@@ -402,7 +402,8 @@ mixt_status mixt__trainer_read_control(mixt__trainer *t)
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result)
 {
-    MIXT_TRY(ready(t, data));
+    MIXT_TRY(mixt__trainer_ready(t, data));
+    MIXT_TRY(read_ahead(t, data));
     mixt__lengths_select_whole(t);
     return run_step(t, &(source){0}, result);
 }
@@ -412,9 +413,7 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a batch");
-    MIXT_TRY(mixt__trainer_allocate(t));
-    if (t->faults)
-        MIXT_TRY(mixt__faults_prepare(t, NULL));
+    MIXT_TRY(mixt__trainer_ready(t, NULL));
     mixt__lengths_select_whole(t);
     source s = {.input = input, .target = target, .resident = resident};
     s.input_bytes = resident ? t->feed.input_bytes : t->feed.given_bytes;

@@ -27,6 +27,15 @@ static mixt_status note_environment(mixt__trainer_environment *e)
     return MIXT_OK;
 }
 
+mixt__compile_options mixt__trainer_compile_options(const mixt__trainer *t, const mixt__policy *policy)
+{
+    mixt__compile_options options = {.policy = *policy, .backward = true, .no_fusion = t->settings.no_fusion};
+    options.fused = t->device->backend->fused;
+    options.teacher = t->teacher.policy;
+    options.injections = mixt__faults_injections(t);
+    return options;
+}
+
 mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__instrument *instrument,
                                        mixt__executable **executable)
 {
@@ -39,14 +48,10 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
     MIXT_TRY(mixt__model_build(&t->model, spec, true, &source));
-    mixt__compile_options options = {
-        .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
-    options.fused = t->device->backend->fused;
-    options.teacher = t->teacher.policy;
+    mixt__compile_options options = mixt__trainer_compile_options(t, &t->settings.policy);
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
     options.instrument = instrument;
-    options.injections = t->faults ? &t->faults->injections : NULL;
     options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)

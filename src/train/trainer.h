@@ -16,7 +16,6 @@
 #include <signal.h>
 
 typedef struct mixt__prefetch mixt__prefetch;
-typedef struct mixt__faults mixt__faults; // train/faults.h
 
 enum {
     MIXT_PREFETCH_DEPTH = 3,   // batches made ahead
@@ -78,8 +77,6 @@ mixt__params *mixt__trainer_params(const mixt__trainer *t);
 mixt__ranks *mixt__trainer_ranks(const mixt__trainer *t);
 /** What is computed again in the newest step that was compiled, or could not be. */
 const mixt__recompute_choice *mixt__trainer_recompute(const mixt__trainer *t);
-/** Faults that tests let happen; NULL: none. */
-const mixt__faults *mixt__trainer_faults(const mixt__trainer *t);
 /** Whether it has the memory of its step. */
 bool mixt__trainer_has_memory(const mixt__trainer *t);
 /** Whether evaluation and prediction have theirs. */
@@ -169,6 +166,10 @@ void mixt__trainer_stop_batches(mixt__trainer *t);
 /** Forgets the compiled evaluation and prediction; the next one compiles again. */
 void mixt__trainer_free_eval(mixt__trainer *t);
 
+/** Compiles where that is still to be done, takes memory, and compiles anew where the coming update computes something
+ *  else, as where a fault begins that a test injects. A step does so first; who compiles something beside it does so
+ *  before. @param data NULL: the trainer is compiled and the caller brings batches */
+mixt_status mixt__trainer_ready(mixt__trainer *t, const mixt_data *data);
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
 /** The format in which the compiled step reads the first input: that of the data, or a lower one if only that is
  *  needed. */

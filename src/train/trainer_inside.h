@@ -78,9 +78,19 @@ struct mixt__trainer {
     mixt__executable *predict;      // the model without its loss
     void *predict_input, *predict_output, *predict_device;
     char overflow_layer[128];
-    mixt__faults *faults; // that tests let happen; NULL: none
-    bool broken;          // a change of precision or a restore failed half way: nothing can run any more
-    bool hand_gradients;  // gradients of mixt__trainer_backward wait to be applied
+    struct mixt__faults *faults; // that tests let happen; NULL: none
+    bool broken;                 // a change of precision or a restore failed half way: nothing can run any more
+    bool hand_gradients;         // gradients of mixt__trainer_backward wait to be applied
 };
+
+/** What each step of the trainer and each shadow of it is compiled with, under a policy. */
+mixt__compile_options mixt__trainer_compile_options(const mixt__trainer *t, const mixt__policy *policy);
+
+/** Whether the coming update runs the nodes that work beside it was planned for: instrumented steps and those with
+ *  faults have others. */
+static inline bool mixt__trainer_runs_planned(const mixt__trainer *t)
+{
+    return !t->instrumenting && !t->faults;
+}
 
 #endif

@@ -162,7 +162,8 @@ static void refuses_lists(void **state)
     assert_int_equal(faults.count, 2);
     assert_true(faults.items[1].always);
     assert_string_equal(faults.items[1].layer, "h.0.mlp");
-    assert_int_equal(mixt__faults_last(&faults), 9);
+    assert_int_equal(mixt__faults_last("lr@3, flip_weight@9:h.0.mlp:always"), 9);
+    assert_int_equal(mixt__faults_last(""), 0);
 }
 
 /** The row of events.jsonl has the names that scripts rely on. */

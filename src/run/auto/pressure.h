@@ -31,7 +31,7 @@ typedef struct mixt__pressure {
     bool wish;                // of one rank of several: all are to look, for it has found a tier reached often enough
     size_t most;              // the largest budget so far: pressure is where there is less
     size_t fitted;            // the budget that the newest plan was made for; 0: none was
-    size_t squeezed;          // for tests (faults): the budget is this; 0: as it is
+    size_t squeezed;          // for tests: the budget is this; 0: as it is
     int tier, found;          // the highest that was reached; looks in a row that found a higher one
     int plans;                // that were made for the second tier
     double looked;            // when

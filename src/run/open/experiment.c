@@ -393,8 +393,7 @@ static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
 /** A fault that never comes would make a test pass that tests nothing. */
 static mixt_status check_faults(const mixt__experiment *e)
 {
-    const mixt__faults *faults = mixt__trainer_faults(e->trainer->inner);
-    int64_t last = faults ? mixt__faults_last(faults) : 0;
+    int64_t last = mixt__faults_last(text(e, MIXT_KEY_FAULTS));
     if (last <= e->total_steps || !e->total_steps)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': update %lld never comes, the run makes %lld",

@@ -94,7 +94,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
         mixt__sharded_begin(t);
     else
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
-    if (shared || (!t->instrumenting && !t->faults)) { // whose graphs have other nodes
+    if (shared || mixt__trainer_runs_planned(t)) {
         run->passed = mixt__sharded_node;
         run->user = t;
     }
