@@ -198,13 +198,15 @@ static void request_stop(int signal)
 }
 
 /** One line that stays where it is, on a terminal. */
-static bool hear(void *user, const char *candidate, double done, double limit)
+static bool hear(void *user, const mixt_progress *p)
 {
     static double shown;
     bool quiet = *(bool *)user;
-    if (!quiet && cli_is_terminal(stderr) && (done < shown || done - shown > 0.2)) {
-        shown = done;
-        fprintf(stderr, "\rtrying %.40s: %.0f s of at most %.0f\033[K", candidate, done, limit);
+    if (p->kind == MIXT_PROGRESS_DATA)
+        return cli_tokenize_progress(NULL, p) && !stop_requested;
+    if (!quiet && cli_is_terminal(stderr) && (p->seconds < shown || p->seconds - shown > 0.2)) {
+        shown = p->seconds;
+        fprintf(stderr, "\r%s %.40s: %.0f s of at most %.0f\033[K", p->task, p->what, p->seconds, p->budget);
         fflush(stderr);
     }
     return !stop_requested;
@@ -222,7 +224,7 @@ static mixt_status ask(const cli_args *args, const mixt_config *config, mixt_adv
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     bool quiet = cli_flag(args, "quiet");
-    options->watch = hear;
+    options->progress = hear;
     options->user = &quiet;
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
@@ -286,7 +288,7 @@ static int advise(const cli_args *args, const mixt_config *config, mixt_advise_o
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options, .progress = cli_tokenize_progress);
+    mixt_advise_options options = MIXT_OPTIONS(mixt_advise_options);
     options.machine = cli_given(args, "machine") ? cli_text(args, "machine") : NULL;
     options.trial = fmax(cli_number(args, "trial"), 0);
     int status = read_lose(args, &options.lose);

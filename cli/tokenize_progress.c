@@ -11,51 +11,62 @@
 
 enum { BAR = 30 };
 
-/** Whether it is told of merges, not of bytes. */
-static bool is_learning(const char *name)
+/** The name of the file that a text comes from; "": it comes from several. */
+static const char *name_of(const mixt_progress *p)
 {
-    return !strncmp(name, "learning ", 9);
+    const char *slash = strrchr(p->what, '/');
+    return slash ? slash + 1 : p->what;
 }
 
-static void draw(const char *name, int64_t done, int64_t total, double elapsed)
+static void draw(const mixt_progress *p, double elapsed)
 {
     char bar[BAR + 1], rate[32], left[32];
-    int filled = (int)((double)done / (double)total * BAR);
+    const char *name = name_of(p);
+    int filled = (int)((double)p->done / (double)p->total * BAR);
     memset(bar, '.', BAR);
     memset(bar, '=', (size_t)filled);
     bar[BAR] = 0;
-    cli_format_duration(left, elapsed / (double)done * (double)(total - done));
-    if (is_learning(name))
-        fprintf(stderr, "\r%.40s  [%s]  %lld of %lld  ETA %s\033[K", name, bar, (long long)done, (long long)total,
-                left);
+    cli_format_duration(left, elapsed / (double)p->done * (double)(p->total - p->done));
+    if (strcmp(p->unit, "bytes") != 0)
+        fprintf(stderr, "\r%s%s%.40s  [%s]  %lld of %lld  ETA %s\033[K", p->task, *name ? " " : "", name, bar,
+                (long long)p->done, (long long)p->total, left);
     else
-        fprintf(stderr, "\rtokenising %.40s  [%s]  %s/s  ETA %s\033[K", name, bar,
-                cli_format_bytes(rate, (double)done / elapsed), left);
+        fprintf(stderr, "\r%s %.40s  [%s]  %s/s  ETA %s\033[K", p->task, name, bar,
+                cli_format_bytes(rate, (double)p->done / elapsed), left);
     fflush(stderr);
 }
 
-void cli_tokenize_progress(void *user, const char *what, int64_t done, int64_t total)
+/** What is left of it in a log. */
+static void sum_up(const mixt_progress *p, double elapsed)
+{
+    char size[32], time[32];
+    const char *name = name_of(p);
+    bool bytes = !strcmp(p->unit, "bytes");
+    fprintf(stderr, "%s%s%s: %s in %s\n", p->task, *name ? " " : "", name,
+            bytes ? cli_format_bytes(size, (double)p->total) : "done", cli_format_duration(time, elapsed));
+}
+
+bool cli_tokenize_progress(void *user, const mixt_progress *p)
 {
     static double started, shown; // one text at a time
     static int64_t before = -1;
-    const char *slash = strrchr(what, '/'), *name = slash ? slash + 1 : what;
     double now = cli_time_now();
     (void)user;
-    if (done < before || before < 0)
+    if (p->kind != MIXT_PROGRESS_DATA)
+        return true;
+    if (p->done < before || before < 0)
         started = shown = now; // the first call: the time of one round is not counted
-    before = done < total ? done : -1;
+    before = p->done < p->total ? p->done : -1;
     bool live = cli_is_terminal(stderr);
-    if (done >= total) {
-        char size[32], time[32];
+    if (p->done >= p->total) {
         if (live)
             fputs("\r\033[K", stderr);
         else if (now - started > LONG)
-            fprintf(stderr, "%s%s: %s in %s\n", is_learning(name) ? "" : "tokenised ", name,
-                    is_learning(name) ? "done" : cli_format_bytes(size, (double)total),
-                    cli_format_duration(time, now - started));
+            sum_up(p, now - started);
         fflush(stderr);
     } else if (live && now - shown >= PERIOD) {
         shown = now;
-        draw(name, done, total, now - started);
+        draw(p, now - started);
     }
+    return true;
 }

@@ -2,9 +2,10 @@
 #ifndef MIXT_CLI_TOKENIZE_PROGRESS_H
 #define MIXT_CLI_TOKENIZE_PROGRESS_H
 
-#include <stdint.h>
+#include <mixt/progress.h>
 
-/** As mixt_data_options.progress: a live bar on a terminal, gone when done; else one line for work that took long. */
-void cli_tokenize_progress(void *user, const char *what, int64_t done, int64_t total);
+/** A mixt_progress_fn for data that is made ready: a live bar on a terminal, gone when done; else one line for work
+ *  that took long. Of other kinds of progress it shows nothing. */
+bool cli_tokenize_progress(void *user, const mixt_progress *progress);
 
 #endif

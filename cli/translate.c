@@ -21,16 +21,17 @@ bool cli_is_translator(const mixt_data_info *info)
     return info->array_count == 4 && !strcmp(info->arrays[0].name, "source") && !strcmp(info->arrays[3].name, "target");
 }
 
-static void show_progress(void *user, int64_t done, int64_t total)
+static bool show_progress(void *user, const mixt_progress *p)
 {
     (void)user;
     if (!cli_is_terminal(stderr))
-        return;
-    if (done < total)
-        fprintf(stderr, "\rtranslating: %lld of %lld\033[K", (long long)done, (long long)total);
+        return true;
+    if (p->done < p->total)
+        fprintf(stderr, "\r%s: %lld of %lld\033[K", p->task, (long long)p->done, (long long)p->total);
     else
         fputs("\r\033[K", stderr);
     fflush(stderr);
+    return true;
 }
 
 static mixt_status take_options(const cli_args *args, mixt_translate_options *options)

@@ -16,6 +16,7 @@
 #define MIXT_ADOPT_H
 
 #include "mixt/config.h"
+#include "mixt/progress.h"
 #include "mixt/search.h"
 
 #ifdef __cplusplus
@@ -67,8 +68,8 @@ typedef struct mixt_adopt_options {
     int64_t search_steps;  /**< updates of a trial of the search; default: as its budget allows */
     /** Hears what happens; false ends it after the update under way. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_adopt_event *event);
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    /** Hears of a text that is tokenised. NULL: nobody does. */
+    mixt_progress_fn *progress;
     void *user; /**< for both */
 } mixt_adopt_options;
 MIXT_API void mixt_adopt_options_default(mixt_adopt_options *options, size_t size);

@@ -15,6 +15,7 @@
 #include "mixt/config.h"
 #include "mixt/plan.h"
 #include "mixt/policy.h"
+#include "mixt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,12 +85,9 @@ typedef struct mixt_advise_options {
     const char *run; /**< folder of a run of this configuration: remedies are for its own precision, and its metrics say
                           how fast it was; default: none, and they are for the one chosen */
     double trial;    /**< seconds that trials may take in all, here alone; default 30; 0: none */
-    /** Hears what is being tried, before each trial; false ends it. NULL: nobody does.
-     *  @param candidate its name. @param done seconds that trials have taken. @param limit what they may take */
-    bool (*watch)(void *user, const char *candidate, double done, double limit);
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
-    void *user; /**< for both */
+    mixt_progress_fn *progress; /**< hears which candidate is tried and how many seconds trials have taken and may take,
+                                     before each of them, and of a text that is tokenised; default NULL: nobody does */
+    void *user;                 /**< for it */
 } mixt_advise_options;
 MIXT_API void mixt_advise_options_default(mixt_advise_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_advise_options                                                                              \
@@ -100,7 +98,7 @@ MIXT_API void mixt_advise_options_default(mixt_advise_options *options, size_t s
  * @param config only read; its precision and memory settings are what is asked about, the rest stays as it is.
  * @param options NULL: all defaults.
  * @param advice set to the answer, or to NULL on failure; free it with mixt_advice_free.
- * @return MIXT_ERROR_STATE when `watch` ended it.
+ * @return MIXT_ERROR_STATE when `progress` ended it.
  */
 MIXT_API mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options,
                                       mixt_advice **advice);

@@ -15,6 +15,7 @@
 #define MIXT_COMPARE_H
 
 #include "mixt/config.h"
+#include "mixt/progress.h"
 #include "mixt/stats.h"
 
 #ifdef __cplusplus
@@ -87,8 +88,8 @@ typedef struct mixt_compare_options {
     double price;       /**< of an hour of this machine; default MIXT_AUTO: not known */
     /** Hears what happens; false ends the experiment after the update under way. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_compare_event *event);
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    /** Hears of a text that is tokenised. NULL: nobody does. */
+    mixt_progress_fn *progress;
     void *user; /**< for both */
 } mixt_compare_options;
 MIXT_API void mixt_compare_options_default(mixt_compare_options *options, size_t size);

@@ -6,7 +6,7 @@
 #ifndef MIXT_DATA_H
 #define MIXT_DATA_H
 
-#include "mixt/types.h"
+#include "mixt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -129,9 +129,9 @@ typedef struct mixt_data_options {
     int64_t buckets; /**< sets whose samples have lengths: training pads batches to one of at most so many lengths, and
                           each update has samples of one; at most 8; 0 (default), 1: all are padded to the longest;
                           -1: 4 of parallel and labelled where that saves a tenth, else 1 */
-    /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
-    void *progress_user;
+    mixt_progress_fn *progress; /**< hears of a text that is tokenised, a vocabulary that is learned, in the thread that
+                                     opens; default NULL: nobody does */
+    void *user;                 /**< for it */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \

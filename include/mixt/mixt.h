@@ -32,6 +32,7 @@
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"
+#include "mixt/progress.h"
 #include "mixt/ranks.h"
 #include "mixt/report.h"
 #include "mixt/run.h"

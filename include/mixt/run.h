@@ -152,7 +152,8 @@ MIXT_API void mixt_run_ask_checkpoint(mixt_run *run);
 /** To go on under another policy, which is copied: see mixt_trainer_set_policy. The run's directory, its checkpoints
  * and its history (history.jsonl) follow. One that cannot be compiled for the model is told as a warning, and the run
  * goes on as it was. Loss scaling and clipping that the configuration had set stay. Of several ranks it is enough that
- * one asks: all take the policy at the same update; where ranks ask for different ones none is taken, with a warning. */
+ * one asks: all take the policy at the same update; where ranks ask for different ones none is taken, with a warning.
+ */
 MIXT_API mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
 /** To do what a decision says, which is copied: the same that auto.steer does. It becomes a row of events.jsonl with
  * its evidence, a checkpoint follows, and a replay (auto.replay) does it too. `step` is filled in by the run; `back` of
@@ -179,8 +180,7 @@ typedef struct mixt_run_options {
                      by all; all ranks return the same status. Default: every process trains a run of its own */
     int64_t plan_ranks; /**< plan the run as one of so many ranks that a launcher would start: its memory, what it
                            sends. It cannot be trained. dist.ranks must not say another number. Default 0: not */
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    mixt_progress_fn *progress; /**< hears, with the same `user`, of a text that is tokenised; default NULL: nobody */
 } mixt_run_options;
 MIXT_API void mixt_run_options_default(mixt_run_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_run_options .struct_size = sizeof(mixt_run_options)

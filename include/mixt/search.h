@@ -19,6 +19,7 @@
 #define MIXT_SEARCH_H
 
 #include "mixt/config.h"
+#include "mixt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,8 +72,8 @@ typedef struct mixt_search_options {
     bool fresh;     /**< forget what an earlier search has left there, and replace the file */
     /** Hears what happens; false ends the search after the update under way. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_search_event *event);
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    /** Hears of a text that is tokenised. NULL: nobody does. */
+    mixt_progress_fn *progress;
     void *user; /**< for both */
 } mixt_search_options;
 MIXT_API void mixt_search_options_default(mixt_search_options *options, size_t size);

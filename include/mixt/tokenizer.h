@@ -6,7 +6,7 @@
 #ifndef MIXT_TOKENIZER_H
 #define MIXT_TOKENIZER_H
 
-#include "mixt/types.h"
+#include "mixt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,9 +95,6 @@ typedef struct mixt_token_file_info {
     int64_t bytes;      /**< of the whole file */
 } mixt_token_file_info;
 
-/** Told now and then, from the calling thread: the file at work, bytes done and in all. */
-typedef void (*mixt_tokenize_progress)(void *user, const char *what, int64_t done, int64_t total);
-
 /**
  * Learns a vocabulary of byte pairs, as GPT-2's is, and writes it into a folder: encoder.json and vocab.bpe, which
  * mixt_tokenizer_open and other programs read. What is learned depends on the texts alone.
@@ -106,22 +103,22 @@ typedef void (*mixt_tokenize_progress)(void *user, const char *what, int64_t don
  *   that comes up twice.
  * @param folder made where it is not there.
  * @param overwrite replaces files that are there; else that is an error.
- * @param progress told of "learning a vocabulary", merges done and in all; NULL: nobody is told.
+ * @param progress hears of merges done and in all; NULL: nobody does.
  * @param made set to the number of tokens; may be NULL.
  */
 MIXT_API mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_t size, const char *folder,
-                                          bool overwrite, mixt_tokenize_progress progress, void *user, int64_t *made);
+                                          bool overwrite, mixt_progress_fn *progress, void *user, int64_t *made);
 
 /**
  * Tokenises a text into a token file, which is put in its place whole or not at all.
  * @param text path of the text, plain or gzip.
  * @param path file to write; never `text` itself.
  * @param overwrite replaces a file that is there; else that is an error.
- * @param progress NULL: nobody is told.
+ * @param progress hears of bytes done and in all; NULL: nobody does.
  * @param made what was written; may be NULL.
  */
 MIXT_API mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *text, const char *path,
-                                          bool overwrite, mixt_tokenize_progress progress, void *user,
+                                          bool overwrite, mixt_progress_fn *progress, void *user,
                                           mixt_token_file_info *made);
 
 /**

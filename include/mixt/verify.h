@@ -13,6 +13,7 @@
 #define MIXT_VERIFY_H
 
 #include "mixt/config.h"
+#include "mixt/progress.h"
 #include "mixt/stats.h"
 #include "mixt/train.h"
 
@@ -58,8 +59,8 @@ typedef struct mixt_verify_options {
     double price;           /**< of an hour of this machine; default MIXT_AUTO: not known */
     /** Hears what happens; false ends it without a verdict. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_verify_event *event);
-    /** Called while a text is tokenised, as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    /** Hears of a text that is tokenised. NULL: nobody does. */
+    mixt_progress_fn *progress;
     void *user; /**< for both */
 } mixt_verify_options;
 MIXT_API void mixt_verify_options_default(mixt_verify_options *options, size_t size);

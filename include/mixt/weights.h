@@ -6,6 +6,7 @@
 #define MIXT_WEIGHTS_H
 
 #include "mixt/num.h"
+#include "mixt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,9 +46,9 @@ typedef struct mixt_export_options {
     int64_t vocab;       /**< gpt, bert_mlm: tokens that are real, the rest is padding and left out; 0: as the run's
                               configuration or data says */
     bool overwrite;      /**< replaces files that are there; else that is an error */
-    /** Called while a text is tokenised, where only the data knows the vocabulary: as mixt_data_options.progress. */
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
-    void *progress_user;
+    /** Hears of a text that is tokenised, where only the data knows the vocabulary; default NULL: nobody does. */
+    mixt_progress_fn *progress;
+    void *user;      /**< for it */
     bool not_finite; /**< writes weights that are not finite too; else they are an error */
 } mixt_export_options;
 MIXT_API void mixt_export_options_default(mixt_export_options *options, size_t size);

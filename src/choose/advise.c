@@ -215,7 +215,7 @@ static mixt_status add_bearable(asking *q, double limit)
     if (!policy)
         return MIXT_OK;
     MIXT_TRY(add_rules(q, low, policy, layers));
-    return mixt__trial_run(a, q->run, a->count - 1, limit, q->options->watch, q->options->user);
+    return mixt__trial_run(a, q->run, a->count - 1, limit, (mixt__teller){q->options->progress, q->options->user});
 }
 
 /* ---- the answer ---- */
@@ -354,7 +354,7 @@ static mixt_status answer(asking *q, const mixt_config *config)
     double limit = trial_limit(q);
     if (!q->advice->assumed && limit > 0) {
         double all = (1 - look_share - again_share) * limit;
-        MIXT_TRY(mixt__trial_run(q->advice, q->run, 0, all, q->options->watch, q->options->user));
+        MIXT_TRY(mixt__trial_run(q->advice, q->run, 0, all, (mixt__teller){q->options->progress, q->options->user}));
         MIXT_TRY(add_bearable(q, again_share * limit));
     }
     return conclude(q);

@@ -74,8 +74,7 @@ static mixt_status take_config(mixt__search *s, const mixt_config *config)
 
 static mixt_status open_experiment(mixt__search *s)
 {
-    s->e.progress = s->options.progress;
-    s->e.progress_user = s->options.user;
+    s->e.teller = (mixt__teller){s->options.progress, s->options.user};
     MIXT_TRY(mixt__experiment_open(&s->e, s->config));
     MIXT_TRY(mixt__experiment_init(&s->e, false, NULL, NULL));
     if (!s->e.val || mixt_data_describe(s->e.val)->samples < 2)

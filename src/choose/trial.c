@@ -34,8 +34,7 @@ typedef struct entry {
 struct mixt__trial {
     mixt_advice *advice;
     mixt_run *run;
-    mixt__trial_progress *watch;
-    void *user;
+    mixt__teller teller;
     entry entries[MIXT_CANDIDATES_MAX];
     int count;
     bool together;
@@ -133,8 +132,11 @@ static mixt_status warm_up(const mixt__trial *t, entry *e)
 static mixt_status visit(mixt__trial *t, entry *e)
 {
     double loss;
-    if (t->watch && !t->watch(t->user, e->c->out.name, elapsed(t), t->limit))
-        return mixt__fail(MIXT_ERROR_STATE, "the trial was ended before it was done");
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_STEP, "trying");
+    p.what = e->c->out.name;
+    p.seconds = elapsed(t);
+    p.budget = t->limit;
+    MIXT_TRY(mixt__tell(t->teller, &p));
     mixt_status status = warm_up(t, e);
     if (status == MIXT_ERROR_MEMORY) {
         e->c->fits = false;
@@ -353,13 +355,12 @@ static void gather(mixt__trial *t, int first)
     t->together = bytes < share_together * (double)mixt__device_available(device_of(t));
 }
 
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_progress *watch,
-                            void *user)
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__teller teller)
 {
     mixt__trial *t = mixt__alloc(sizeof *t);
     if (!t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trial");
-    *t = (mixt__trial){.advice = advice, .run = run, .watch = watch, .user = user, .limit = limit};
+    *t = (mixt__trial){.advice = advice, .run = run, .teller = teller, .limit = limit};
     t->begun = mixt__time_now();
     gather(t, first);
     t->group = t->together ? 1 : GROUP_APART;

@@ -3,13 +3,11 @@
 #ifndef MIXT_CHOOSE_TRIAL_H
 #define MIXT_CHOOSE_TRIAL_H
 
+#include "base/progress.h"
 #include "choose/advice.h"
 #include "run/run.h"
 
 typedef struct mixt__trial mixt__trial;
-
-/** Says what is being tried; false ends it. */
-typedef bool mixt__trial_progress(void *user, const char *candidate, double done, double limit);
 
 /**
  * Trains every candidate that the machine can run, from the same weights on the same batches, and puts what was
@@ -17,10 +15,10 @@ typedef bool mixt__trial_progress(void *user, const char *candidate, double done
  * for keeps its modelled time, scaled by what the others took.
  * @param first only candidates from this one on, and FP32.
  * @param limit seconds that all of it may take.
- * @return MIXT_ERROR_STATE when `watch` ended it.
+ * @param teller hears what is being tried.
+ * @return MIXT_ERROR_STATE when who hears of it ended it.
  */
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_progress *watch,
-                            void *user);
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__teller teller);
 
 /** A trainer like the run's own under a candidate's policy, compiled, with no memory taken; for
  *  mixt__trainer_close.

@@ -78,11 +78,10 @@ static bool hear_compare(void *user, const mixt_compare_event *e)
                : tell_step(user, e->runs * e->steps + begun, 2 * e->pairs * e->steps, e->loss, e->accuracy);
 }
 
-static void pass_on(void *user, const char *what, int64_t done, int64_t total)
+static bool pass_on(void *user, const mixt_progress *progress)
 {
     const mixt_adopt_options *o = &((const mixt_adoption *)user)->options;
-    if (o->progress)
-        o->progress(o->user, what, done, total);
+    return !o->progress || o->progress(o->user, progress);
 }
 
 /* ---- parts ---- */

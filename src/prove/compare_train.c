@@ -55,11 +55,10 @@ static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
     return MIXT_OK;
 }
 
-static void pass_on(void *user, const char *what, int64_t done, int64_t total)
+static bool pass_on(void *user, const mixt_progress *progress)
 {
     const mixt_compare_options *o = &((const training *)user)->c->options;
-    if (o->progress)
-        o->progress(o->user, what, done, total);
+    return !o->progress || o->progress(o->user, progress);
 }
 
 static mixt_status open_run(training *t, const char *folder, mixt_run **run)

@@ -54,8 +54,7 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
     mixt__handle_add(&made->handle, made, "run", NULL);
     made->signals = options->signals;
-    made->experiment.progress = options->progress;
-    made->experiment.progress_user = options->user;
+    made->experiment.teller = (mixt__teller){options->progress, options->user};
     made->result = (mixt_run_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
     made->result.best_step = made->result.val_step = -1;
     made->observers[0].hear = mixt__metrics_observe;

@@ -6,6 +6,7 @@
 #include "mixt/tasks/translate.h"
 
 #include "base/options.h"
+#include "base/progress.h"
 
 #include "api/api.h"
 #include "data/data.h"
@@ -215,6 +216,15 @@ static int by_length(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+static mixt_status tell(const job *j, int64_t done, int64_t count)
+{
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_STEP, "translating");
+    p.unit = "sentences";
+    p.done = done;
+    p.total = count;
+    return mixt__tell((mixt__teller){j->o.progress, j->o.user}, &p);
+}
+
 /** Translates all sentences that have tokens, shortest first. `sentences` change their order. */
 static mixt_status translate_all(job *j, sentence *sentences, int64_t count, mixt_translation *translations)
 {
@@ -237,8 +247,7 @@ static mixt_status translate_all(job *j, sentence *sentences, int64_t count, mix
         MIXT_TRY(translate_batch(j, sentences + done, some));
         MIXT_TRY(take_results(j, sentences + done, some, translations));
         done += some;
-        if (j->o.progress)
-            j->o.progress(j->o.progress_user, done, count);
+        MIXT_TRY(tell(j, done, count));
     }
     return MIXT_OK;
 }

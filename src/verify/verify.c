@@ -297,8 +297,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
 static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
 {
     side s = {.job = j, .r = &j->v->runs[index][which]};
-    s.e.progress = j->options->progress;
-    s.e.progress_user = j->options->user;
+    s.e.teller = (mixt__teller){j->options->progress, j->options->user};
     j->event.run++;
     j->event.seed = j->v->first_seed + index;
     j->event.precision = which == MIXT_VERIFY_FP32 ? "fp32" : j->v->precision;

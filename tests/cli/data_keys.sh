@@ -10,7 +10,7 @@ failed=0
 fail() { echo "FAIL: $*"; failed=1; }
 
 # Every field of mixt_data_options has a key of its name, or of the one that follows it here.
-declare -A other=([struct_size]=- [split]=- [seed]=seed [like]=- [progress]=- [progress_user]=- [val]=data.val_fraction [test]=data.test_fraction
+declare -A other=([struct_size]=- [split]=- [seed]=seed [like]=- [progress]=- [user]=- [val]=data.val_fraction [test]=data.test_fraction
     [target]=data.task [means]=data.mean [stds]=data.std [by_time]=data.split_by [user_numbers]=data.numbers [item_numbers]=data.numbers
     [source_name]=data.source [target_name]=data.target)
 "$mixt" help config >keys || fail "help config"

@@ -305,6 +305,30 @@ static void test_own_policy(void **state)
     unlink(path);
 }
 
+static bool hear_trial(void *user, const mixt_progress *p)
+{
+    int *heard = user;
+    assert_int_equal(p->kind, MIXT_PROGRESS_STEP);
+    assert_string_equal(p->task, "trying");
+    assert_true(*p->what && p->seconds >= 0 && p->budget > 0 && p->budget <= 5);
+    return ++*heard < 3;
+}
+
+/** The third visit of a candidate is not made. */
+static void test_ended(void **state)
+{
+    (void)state;
+    int heard = 0;
+    mixt_config *config = config_of(tiny);
+    mixt_advice *advice;
+    assert_int_equal(mixt_advise(config, &advice, .trial = 5, .progress = hear_trial, .user = &heard),
+                     MIXT_ERROR_STATE);
+    assert_int_equal(heard, 3);
+    assert_null(advice);
+    assert_non_null(strstr(mixt_error_text(), "was ended before it was done"));
+    mixt_config_free(config);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -333,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_nothing_fits),    cmocka_unit_test(test_own_policy),
         cmocka_unit_test(test_misuse),          cmocka_unit_test(test_remedies),
         cmocka_unit_test(test_remedies_of_run), cmocka_unit_test(test_made_to_fit),
+        cmocka_unit_test(test_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,10 +141,10 @@ static void test_blanks(void **state)
     mixt_tokenizer_close(t);
 }
 
-static void told(void *user, const char *what, int64_t done, int64_t total)
+static bool told(void *user, const mixt_progress *p)
 {
-    (void)what;
-    *(bool *)user |= done == total;
+    *(bool *)user |= p->done == p->total;
+    return true;
 }
 
 static void read_text(const char *path, char *text, size_t size)

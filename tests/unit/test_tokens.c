@@ -109,12 +109,23 @@ static void raw_tokens_need_a_vocabulary(void **state)
 
 static int calls;
 
-static void count_calls(void *user, const char *what, int64_t done, int64_t total)
+static bool count_calls(void *user, const mixt_progress *p)
 {
     (void)user;
-    assert_non_null(strstr(what, "t.txt"));
-    assert_true(done <= total);
+    assert_int_equal(p->kind, MIXT_PROGRESS_DATA);
+    assert_string_equal(p->task, "tokenising");
+    assert_string_equal(p->unit, "bytes");
+    assert_non_null(strstr(p->what, "t.txt"));
+    assert_true(p->done <= p->total);
     calls++;
+    return true;
+}
+
+static bool refuse(void *user, const mixt_progress *p)
+{
+    (void)p;
+    ++*(int *)user;
+    return false;
 }
 
 static mixt_data *open_text(const char *split, double mask, uint64_t seed, const char *tokenizer)
@@ -149,6 +160,23 @@ static void text_is_tokenised_once(void **state)
     calls = 0;
     write_story("end"); // the same size
     mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    assert_true(calls > 0);
+}
+
+static void tokenising_ends_when_it_is_told_to(void **state)
+{
+    int heard = 0;
+    mixt_data *data;
+    (void)state;
+    write_story("ended");
+    mixt_status status = mixt_data_open(in_folder("text:%s/t.txt"), &data, .vocab = VOCAB, .tokenizer = "gpt2",
+                                        .progress = refuse, .user = &heard);
+    assert_int_equal(status, MIXT_ERROR_STATE);
+    assert_null(data);
+    assert_int_equal(heard, 1);
+    assert_non_null(strstr(mixt_error_text(), "t.txt was ended before it was done"));
+    calls = 0;
+    mixt_data_close(open_text("train", 0, 1, "gpt2")); // nothing of it was kept
     assert_true(calls > 0);
 }
 
@@ -336,6 +364,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(raw_tokens_need_a_vocabulary, NULL, no_leak),
         cmocka_unit_test_setup_teardown(text_is_tokenised_once, NULL, no_leak),
         cmocka_unit_test_setup_teardown(a_damaged_cache_is_made_again, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(tokenising_ends_when_it_is_told_to, NULL, no_leak),
         cmocka_unit_test_setup_teardown(windows_are_the_text, NULL, no_leak),
         cmocka_unit_test_setup_teardown(a_text_is_drawn, NULL, no_leak),
         cmocka_unit_test_setup_teardown(masks_are_drawn_anew_and_repeatably, NULL, no_leak),

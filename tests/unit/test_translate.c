@@ -399,6 +399,52 @@ static void bleu_is_sacrebleus(void **state)
     assert_int_equal(mixt_bleu_of((const char *[]){NULL}, (const char *[]){"a"}, 1, &b), MIXT_ERROR_ARGUMENT);
 }
 
+/* ---- how far it is ---- */
+
+static bool hear(void *user, const mixt_progress *p)
+{
+    int64_t *most = user;
+    assert_int_equal(p->kind, MIXT_PROGRESS_STEP);
+    assert_string_equal(p->task, "translating");
+    assert_string_equal(p->unit, "sentences");
+    assert_int_equal(p->total, 4);
+    assert_int_equal(p->done, most[1] + 1);
+    return ++most[1] < most[0];
+}
+
+static void progress_is_told_and_may_end_it(void **state)
+{
+    (void)state;
+    temp_folder_make();
+    write_text("train.en", "ab\ncd\nef\ngh\n");
+    write_text("train.de", "c\nd\ne\nf\n");
+    const char *const files[] = {temp_path("train.en"), temp_path("train.de")};
+    check_ok(mixt_tokenizer_train(files, 2, 257, temp_path("words"), false, NULL, NULL, NULL));
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *data;
+    mixt_tokenizer *tokenizer;
+    mixt_bleu bleu;
+    check_ok(mixt_data_open(in_folder("parallel:%s"), &data, .split = "all", .seq = 8, .source_name = "en",
+                            .target_name = "de", .vocab = temp_path("words")));
+    check_ok(mixt_tokenizer_open(NULL, temp_path("words"), &tokenizer));
+    mixt_model *model = mixt_zoo_model(context, "seq2seq", data, .layers = 1, .width = 8, .heads = 1);
+    mixt_trainer *trainer = mixt_trainer_new(model, .batch = 4);
+    check_ok(mixt_trainer_compile(trainer, data));
+    int64_t heard[2] = {9, 0};
+    mixt_translate_options o =
+        MIXT_OPTIONS(mixt_translate_options, .beams = 1, .batch = 1, .progress = hear, .user = heard);
+    check_ok(mixt_translate_score(trainer, tokenizer, data, &o, &bleu));
+    assert_int_equal(heard[1], 4);
+    heard[0] = 2;
+    heard[1] = 0;
+    assert_int_equal(mixt_translate_score(trainer, tokenizer, data, &o, &bleu), MIXT_ERROR_STATE);
+    assert_int_equal(heard[1], 2);
+    mixt_close(context);
+    mixt_data_close(data);
+    mixt_tokenizer_close(tokenizer);
+    temp_folder_remove();
+}
+
 /* ---- misuse ---- */
 
 static void what_is_no_translator_is_refused(void **state)
@@ -431,7 +477,7 @@ int main(void)
         cmocka_unit_test(pairs_are_padded_and_shifted),      cmocka_unit_test(one_file_has_both_languages),
         cmocka_unit_test(what_is_no_pair_of_files_is_named), cmocka_unit_test(beams_find_the_best_text),
         cmocka_unit_test(one_beam_takes_the_most_probable),  cmocka_unit_test(bleu_is_sacrebleus),
-        cmocka_unit_test(what_is_no_translator_is_refused),
+        cmocka_unit_test(what_is_no_translator_is_refused),  cmocka_unit_test(progress_is_told_and_may_end_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

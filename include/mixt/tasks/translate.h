@@ -21,11 +21,10 @@ typedef struct mixt_translate_options {
     size_t struct_size;
     int64_t beams; /**< texts that are followed at once, 1 to MIXT_BEAMS_MAX; default 5; 1: the most probable token at
                       each step */
-    double length_penalty; /**< scores are divided by length^this: 0 favours short texts; default 1 */
-    int64_t batch;         /**< sentences at once; default 64 */
-    /** Told of sentences done and in all, from the calling thread. Default: NULL */
-    void (*progress)(void *user, int64_t done, int64_t total);
-    void *progress_user;
+    double length_penalty;      /**< scores are divided by length^this: 0 favours short texts; default 1 */
+    int64_t batch;              /**< sentences at once; default 64 */
+    mixt_progress_fn *progress; /**< hears of sentences done and in all; default NULL: nobody does */
+    void *user;                 /**< for it */
 } mixt_translate_options;
 MIXT_API void mixt_translate_options_default(mixt_translate_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_translate_options                                                                           \

@@ -369,7 +369,16 @@ static mixt_status prepare(learner *l, const mixt__span *texts, int64_t text_cou
     return push_fresh(l);
 }
 
-static mixt_status learn(learner *l, int64_t most, const mixt__bpe_teller *teller, mixt__bpe_learned *learned)
+static mixt_status tell(mixt__teller teller, int64_t done, int64_t total)
+{
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_DATA, "learning a vocabulary");
+    p.unit = "merges";
+    p.done = done;
+    p.total = total;
+    return mixt__tell(teller, &p);
+}
+
+static mixt_status learn(learner *l, int64_t most, mixt__teller teller, mixt__bpe_learned *learned)
 {
     int32_t best;
     int64_t id = GONE;
@@ -377,8 +386,8 @@ static mixt_status learn(learner *l, int64_t most, const mixt__bpe_teller *telle
     if (!learned->merges)
         return no_memory();
     while (learned->count < most) {
-        if (teller && teller->progress && learned->count % TELL_EVERY == 0)
-            teller->progress(teller->user, teller->what, learned->count, most);
+        if (learned->count % TELL_EVERY == 0)
+            MIXT_TRY(tell(teller, learned->count, most));
         MIXT_TRY(best_pair(l, &best));
         if (best == GONE)
             break;
@@ -391,12 +400,10 @@ static mixt_status learn(learner *l, int64_t most, const mixt__bpe_teller *telle
         learned->merges[learned->count++][1] = p.right;
         MIXT_TRY(join_pair(l, best, (uint32_t)id));
     }
-    if (teller && teller->progress)
-        teller->progress(teller->user, teller->what, most, most);
-    return MIXT_OK;
+    return tell(teller, most, most);
 }
 
-mixt_status mixt__bpe_learn(const mixt__span *texts, int64_t text_count, int64_t size, const mixt__bpe_teller *teller,
+mixt_status mixt__bpe_learn(const mixt__span *texts, int64_t text_count, int64_t size, mixt__teller teller,
                             mixt__bpe_learned *learned)
 {
     learner l = {0};

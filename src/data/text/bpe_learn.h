@@ -13,20 +13,13 @@ typedef struct mixt__bpe_learned {
     int64_t count;
 } mixt__bpe_learned;
 
-/** What is done, and how much, while learning. */
-typedef struct mixt__bpe_teller {
-    mixt__data_progress *progress; // or NULL
-    void *user;
-    const char *what;
-} mixt__bpe_teller;
-
 /**
  * Joins, until there are `size` tokens, the two neighbours inside the pieces of GPT-2's rule that are most frequent; of
  * equally frequent ones those of the lowest ids. Ends early where no pair comes up twice. A function of the texts and
  * their order alone.
  * @param size tokens in all, from MIXT_BPE_LEAST
  */
-mixt_status mixt__bpe_learn(const mixt__span *texts, int64_t text_count, int64_t size, const mixt__bpe_teller *teller,
+mixt_status mixt__bpe_learn(const mixt__span *texts, int64_t text_count, int64_t size, mixt__teller teller,
                             mixt__bpe_learned *learned);
 void mixt__bpe_learned_free(mixt__bpe_learned *learned);
 

@@ -152,7 +152,7 @@ static mixt_status read_texts(const char *const *files, int64_t count, mixt__byt
 }
 
 mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_t size, const char *folder,
-                                 bool overwrite, mixt_tokenize_progress progress, void *user, int64_t *made)
+                                 bool overwrite, mixt_progress_fn *progress, void *user, int64_t *made)
 {
     if (made)
         *made = 0;
@@ -161,13 +161,12 @@ mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_
     mixt__bytes *texts = mixt__alloc((size_t)count * sizeof *texts);
     mixt__span *spans = mixt__alloc((size_t)count * sizeof *spans);
     mixt__bpe_learned learned = {0};
-    mixt__bpe_teller teller = {progress, user, "learning a vocabulary"};
     mixt_status status =
         texts && spans ? read_texts(files, count, texts) : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read texts");
     for (int64_t i = 0; i < count && status == MIXT_OK; i++)
         spans[i] = (mixt__span){texts[i].bytes, texts[i].size};
     if (status == MIXT_OK)
-        status = mixt__bpe_learn(spans, count, size, &teller, &learned);
+        status = mixt__bpe_learn(spans, count, size, (mixt__teller){progress, user}, &learned);
     if (status == MIXT_OK)
         status = mixt__bpe_write(&learned, folder, overwrite);
     if (status == MIXT_OK && made)

@@ -36,12 +36,12 @@ static mixt_status learn(const mixt_data *data, const mixt__pairs *p, int64_t si
 {
     mixt__span *texts = mixt__alloc_uninit((size_t)(MIXT_SIDES * p->count) * sizeof *texts);
     mixt__bpe_learned learned;
-    mixt__bpe_teller teller = {data->options.progress, data->options.progress_user, "learning a vocabulary"};
+    mixt__teller teller = {data->options.progress, data->options.user};
     if (!texts)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s:%s: no memory to learn a vocabulary", data->kind->name, data->path);
     for (int side = 0; side < MIXT_SIDES; side++)
         memcpy(texts + side * p->count, p->line[side], (size_t)p->count * sizeof *texts);
-    mixt_status status = mixt__bpe_learn(texts, MIXT_SIDES * p->count, size, &teller, &learned);
+    mixt_status status = mixt__bpe_learn(texts, MIXT_SIDES * p->count, size, teller, &learned);
     mixt__free(texts);
     MIXT_TRY(status);
     status = mixt__bpe_write(&learned, folder, true);

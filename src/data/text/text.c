@@ -34,8 +34,8 @@ static mixt_status load_bytes(const char *path, mixt__windows *w)
 static mixt_status load_tokens(mixt_data *data, const mixt_tokenizer *tokenizer, const char *path, mixt__windows *w)
 {
     const mixt_data_options *o = &data->options;
-    MIXT_TRY(
-        mixt__token_cache_open(tokenizer, path, mixt__windows_known(data), o->progress, o->progress_user, &w->file));
+    MIXT_TRY(mixt__token_cache_open(tokenizer, path, mixt__windows_known(data), (mixt__teller){o->progress, o->user},
+                                    &w->file));
     if (w->file.block && !o->like) // said once, for the training part
         MIXT_TRY(mixt__data_warn(data,
                                  "%s: no cache folder can be written: its tokens are made anew for each run and kept "

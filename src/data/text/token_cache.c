@@ -43,25 +43,13 @@ mixt__token_facts mixt__token_facts_of(const mixt_tokenizer *t, uint64_t source)
 
 /* ---- making a file ---- */
 
-typedef struct progress_state {
-    mixt__data_progress *progress;
-    void *user;
-    const char *text;
-} progress_state;
-
-static void forward(void *user, int64_t done, int64_t total)
-{
-    const progress_state *p = user;
-    p->progress(p->user, p->text, done, total);
-}
-
 static bool is_gzip(const mixt__file_map *map)
 {
     return map->bytes >= 2 && map->data[0] == 0x1f && map->data[1] == 0x8b;
 }
 
 static mixt_status tokenize_into(mixt__token_sink *sink, void *user, const mixt_tokenizer *t, const char *text,
-                                 progress_state *p)
+                                 mixt__teller teller)
 {
     mixt__file_map map;
     mixt__bytes unpacked = {0};
@@ -75,8 +63,8 @@ static mixt_status tokenize_into(mixt__token_sink *sink, void *user, const mixt_
     }
     job.sink = sink;
     job.sink_user = user;
-    job.progress = p->progress ? forward : NULL;
-    job.progress_user = p;
+    job.teller = teller;
+    job.name = text;
     if (status == MIXT_OK && !job.size)
         status = mixt__fail(MIXT_ERROR_FORMAT, "%s: the file is empty", text);
     if (status == MIXT_OK)
@@ -89,13 +77,12 @@ static mixt_status tokenize_into(mixt__token_sink *sink, void *user, const mixt_
 }
 
 mixt_status mixt__text_to_tokens(const mixt_tokenizer *t, const char *text, uint64_t source, const char *path,
-                                 bool overwrite, mixt__data_progress *progress, void *user)
+                                 bool overwrite, mixt__teller teller)
 {
     mixt__token_writer w;
-    progress_state p = {progress, user, text};
     mixt__token_facts facts = mixt__token_facts_of(t, source);
     MIXT_TRY(mixt__token_writer_open(&w, path, overwrite, &facts));
-    mixt_status status = tokenize_into(mixt__token_writer_append, &w, t, text, &p);
+    mixt_status status = tokenize_into(mixt__token_writer_append, &w, t, text, teller);
     if (status == MIXT_OK)
         return mixt__token_writer_commit(&w);
     mixt__token_writer_abandon(&w);
@@ -173,10 +160,10 @@ static mixt_status take_memory(mixt_status status, const mixt__token_memory *mem
 
 /** In memory, for want of a cache folder: nothing is written that nobody asked for. */
 static mixt_status open_in_memory(const mixt_tokenizer *t, const char *text, const mixt__token_facts *facts,
-                                  progress_state *p, mixt__token_file *file)
+                                  mixt__teller teller, mixt__token_file *file)
 {
     mixt__token_memory memory = {.width = mixt__token_width(facts->vocabulary)};
-    mixt_status status = tokenize_into(mixt__token_memory_append, &memory, t, text, p);
+    mixt_status status = tokenize_into(mixt__token_memory_append, &memory, t, text, teller);
     MIXT_TRY(take_memory(status, &memory, facts, file));
     MIXT_LOG(DATA, "%s: tokens kept in memory, no cache folder can be written", text);
     return MIXT_OK;
@@ -193,8 +180,8 @@ mixt_status mixt__tokens_of_memory(const mixt_tokenizer *t, const unsigned char 
     return take_memory(mixt__tokenize(&job), &memory, &facts, file);
 }
 
-mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bool trusted,
-                                   mixt__data_progress *progress, void *user, mixt__token_file *file)
+mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bool trusted, mixt__teller teller,
+                                   mixt__token_file *file)
 {
     char path[PATH_SIZE];
     uint64_t source;
@@ -202,14 +189,13 @@ mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bo
     MIXT_TRY(mixt__text_fingerprint(text, &source));
     mixt__token_facts facts = mixt__token_facts_of(t, source);
     uint64_t key = mixt__hash_word(mixt__hash_word(source, facts.fingerprint), (uint64_t)strlen(t->kind->name));
-    progress_state p = {progress, user, text};
     if (!cache_path(path, key))
-        return open_in_memory(t, text, &facts, &p, file);
+        return open_in_memory(t, text, &facts, teller, file);
     if (reopen(path, &facts, trusted, file))
         return MIXT_OK;
-    mixt_status status = mixt__text_to_tokens(t, text, source, path, true, progress, user);
+    mixt_status status = mixt__text_to_tokens(t, text, source, path, true, teller);
     if (status == MIXT_ERROR_FILE) // no room there
-        return open_in_memory(t, text, &facts, &p, file);
+        return open_in_memory(t, text, &facts, teller, file);
     MIXT_TRY(status);
     MIXT_LOG(DATA, "%s: tokens kept in %s", text, path);
     return mixt__token_file_open(path, 0, true, file);

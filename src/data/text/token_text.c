@@ -31,7 +31,7 @@ static mixt_status keep_source(const char *source, const char *path)
 }
 
 mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *text, const char *path, bool overwrite,
-                                 mixt_tokenize_progress progress, void *user, mixt_token_file_info *made)
+                                 mixt_progress_fn *progress, void *user, mixt_token_file_info *made)
 {
     mixt__token_file file;
     uint64_t source;
@@ -40,7 +40,7 @@ mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *te
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(keep_source(text, path));
     MIXT_TRY(mixt__text_fingerprint(text, &source));
-    MIXT_TRY(mixt__text_to_tokens(tokenizer, text, source, path, overwrite, progress, user));
+    MIXT_TRY(mixt__text_to_tokens(tokenizer, text, source, path, overwrite, (mixt__teller){progress, user}));
     if (!made)
         return MIXT_OK;
     MIXT_TRY(mixt__token_file_open(path, 0, true, &file));

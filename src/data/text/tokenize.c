@@ -79,6 +79,16 @@ static mixt_status hand_on(round_state *r)
     return MIXT_OK;
 }
 
+static mixt_status tell(const mixt__tokenize_job *job, int64_t done)
+{
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_DATA, "tokenising");
+    p.what = job->name ? job->name : "";
+    p.unit = "bytes";
+    p.done = done;
+    p.total = job->size;
+    return mixt__tell(job->teller, &p);
+}
+
 static mixt_status run_rounds(round_state *r, int64_t room)
 {
     const mixt__tokenize_job *job = r->job;
@@ -88,8 +98,7 @@ static mixt_status run_rounds(round_state *r, int64_t room)
         lay_out(r, room, divisible, &at);
         mixt__parallel(r->count, 1, encode_chunks, r);
         MIXT_TRY(hand_on(r));
-        if (job->progress)
-            job->progress(job->progress_user, at, job->size);
+        MIXT_TRY(tell(job, at));
     }
     return MIXT_OK;
 }

@@ -10,6 +10,7 @@
 #include "mixt/tokenizer.h"
 
 #include "base/handles.h"
+#include "base/progress.h"
 #include "data/text/vocabulary.h"
 
 #include <stdio.h>
@@ -64,8 +65,6 @@ mixt_tokenizer *mixt__tokenizer_hold(mixt_tokenizer *tokenizer);
 /** Ends a hold, or the owner's own; the last one closes it. NULL is allowed. */
 void mixt__tokenizer_drop(mixt_tokenizer *tokenizer);
 
-/** Called now and then from the caller's thread with the bytes done so far. */
-typedef void mixt__tokenize_progress(void *user, int64_t done, int64_t total);
 /** Takes the tokens of the next stretch of text, in order. */
 typedef mixt_status mixt__token_sink(void *user, const uint32_t *ids, int64_t count);
 
@@ -76,8 +75,8 @@ typedef struct mixt__tokenize_job {
     int64_t chunk; // bytes that a thread takes at once; 0: 1 MiB. Does not change the result
     mixt__token_sink *sink;
     void *sink_user;
-    mixt__tokenize_progress *progress; // or NULL
-    void *progress_user;
+    mixt__teller teller;
+    const char *name; // of the text, for it
 } mixt__tokenize_job;
 
 /** The tokens of a whole text, by all threads of the team. */

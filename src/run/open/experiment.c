@@ -142,8 +142,8 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
-    o.progress = e->progress;
-    o.progress_user = e->progress_user;
+    o.progress = e->teller.progress;
+    o.user = e->teller.user;
     *options = o;
     return MIXT_OK;
 }

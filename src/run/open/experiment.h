@@ -3,6 +3,7 @@
 #define MIXT_RUN_EXPERIMENT_H
 
 #include "api/api.h"
+#include "base/progress.h"
 #include "config/config.h"
 #include "data/audio/audio.h"
 #include "models/models.h"
@@ -41,12 +42,11 @@ typedef struct mixt__experiment {
     int64_t total_steps, steps_per_epoch; // in updates
     const char *item;                     // what is counted a second: "samples" or "tokens"
     int64_t items_per_sample;
-    char loss_scale[32];                                                         // a fixed loss scale as text
-    void (*progress)(void *user, const char *what, int64_t done, int64_t total); // of tokenising; NULL: nobody asks
-    void *progress_user;
+    char loss_scale[32]; // a fixed loss scale as text
+    mixt__teller teller; // hears of texts that are tokenised
 } mixt__experiment;
 
-/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress,
+/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for teller,
  *  update, ranks, group, on_device and threads. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */

@@ -37,7 +37,7 @@ static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *c
                 : json_object_get(data, "classes"));
     if (*vocab || !padded)
         return MIXT_OK;
-    mixt__experiment e = {.progress = o->progress, .progress_user = o->progress_user};
+    mixt__experiment e = {.teller = {o->progress, o->user}};
     mixt_status status = mixt__experiment_open(&e, config);
     if (status == MIXT_OK)
         *vocab = e.sizes.vocab;
