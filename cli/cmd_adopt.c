@@ -52,26 +52,22 @@ static int read_options(const cli_args *args, mixt_adopt_options *o)
 /* ---- progress ---- */
 
 typedef struct watch {
-    mixt_adopt_stage stage;
     cli_progress progress;
     cli_progress_info shown;
 } watch;
 
-static bool hear(void *user, const mixt_adopt_event *e)
+static bool hear(void *user, const mixt_progress *p)
 {
     watch *w = user;
-    if (e->kind != MIXT_ADOPT_STEP) {
-        cli_progress_note(&w->progress, "%s", e->text);
-        return !cli_stopped_by();
+    if (p->kind == MIXT_PROGRESS_STEP) {
+        if (w->shown.epoch != p->part || p->done < w->shown.step || p->total != w->shown.steps)
+            cli_progress_begin_part(&w->progress, p->done);
+        cli_progress_show(&w->progress, &w->shown, p);
+    } else if (p->kind == MIXT_PROGRESS_DATA) {
+        (void)cli_tokenize_progress(NULL, p);
+    } else {
+        cli_progress_note(&w->progress, "%s", p->text);
     }
-    if (w->shown.epoch != (int64_t)e->stage + 1 || e->step < w->shown.step || e->steps != w->shown.steps)
-        cli_progress_begin_part(&w->progress, e->step);
-    w->shown.epoch = (int64_t)e->stage + 1;
-    w->shown.step = e->step;
-    w->shown.steps = e->steps;
-    w->shown.loss = e->loss;
-    w->shown.accuracy = e->accuracy;
-    cli_progress_update(&w->progress, &w->shown);
     return !cli_stopped_by();
 }
 
@@ -218,8 +214,7 @@ static mixt_status go(const cli_args *args, const mixt_config *config, mixt_adop
 {
     bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
     watch w = {.shown = {.part = "stage", .epochs = MIXT_ADOPT_STAGES, .items_s = NAN, .scale = NAN}};
-    o->watch = hear;
-    o->progress = cli_tokenize_progress;
+    o->progress = hear;
     o->user = &w;
     cli_progress_start(&w.progress, stderr, quiet, 0);
     cli_stop_catch();

@@ -56,25 +56,15 @@ typedef struct watch {
     cli_progress_info shown;
 } watch;
 
-static bool hear(void *user, const mixt_compare_event *e)
+static bool hear(void *user, const mixt_progress *p)
 {
     watch *w = user;
-    char loss[32];
-    if (e->kind == MIXT_COMPARE_STEP) {
-        w->shown.epoch = e->pair;
-        w->shown.epochs = e->pairs;
-        w->shown.step = e->runs * e->steps + e->step;
-        w->shown.steps = 2 * e->pairs * e->steps;
-        w->shown.loss = e->loss;
-        w->shown.accuracy = e->accuracy;
-        cli_progress_update(&w->progress, &w->shown);
-    } else if (e->kind == MIXT_COMPARE_RUN) {
-        cli_progress_note(&w->progress, "pair %lld, %s: loss %s%s, %.2f ms an update", (long long)e->pair,
-                          e->side == MIXT_COMPARE_A ? "A" : "B", cli_format_loss(loss, e->run->loss),
-                          e->run->diverged ? " (diverged)" : "", 1e3 * e->run->step_seconds);
-    } else {
-        cli_progress_note(&w->progress, "%s", e->text);
-    }
+    if (p->kind == MIXT_PROGRESS_DATA)
+        (void)cli_tokenize_progress(NULL, p);
+    else if (p->kind == MIXT_PROGRESS_STEP)
+        cli_progress_show(&w->progress, &w->shown, p);
+    else
+        cli_progress_note(&w->progress, "%s", p->text);
     return !cli_stopped_by();
 }
 
@@ -284,8 +274,7 @@ static int compare_configs(const cli_args *args, mixt_compare_options *o)
                .shown = {.part = "pair", .items_s = NAN, .scale = NAN}};
     default_name(args, name, sizeof name);
     o->name = cli_given(args, "name") ? cli_text(args, "name") : name;
-    o->watch = hear;
-    o->progress = cli_tokenize_progress;
+    o->progress = hear;
     o->user = &w;
     int status = cli_config(args, cli_word(args, 0), &configs[0]);
     if (status == CLI_OK)

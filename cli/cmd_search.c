@@ -42,20 +42,8 @@ static int read_options(const cli_args *args, mixt_search_options *o)
 
 typedef struct watch {
     bool quiet, live, line_open;
-    bool memory; // costs are bytes
     double shown;
 } watch;
-
-static const char *cost_text(const watch *w, double cost, char text[32])
-{
-    if (isnan(cost))
-        snprintf(text, 32, "-");
-    else if (w->memory)
-        cli_format_bytes(text, cost);
-    else
-        snprintf(text, 32, "%.2f ms", cost);
-    return text;
-}
 
 static void end_line(watch *w)
 {
@@ -65,48 +53,30 @@ static void end_line(watch *w)
 }
 
 /** One line: time, what is being done, how many were tried, the best so far. */
-static void show_line(watch *w, const mixt_search_event *e)
+static void show_line(watch *w, const mixt_progress *p)
 {
-    char best[32], fp32[32], seconds[32], budget[32];
+    char seconds[32], budget[32];
     double now = cli_time_now();
     if (now - w->shown < (w->live ? 0.1 : 10))
         return;
     w->shown = now;
-    fprintf(stderr, "%s%s of %s  %s  %lld tried  best %s (fp32 %s)%s", w->live ? "\r" : "",
-            cli_format_duration(seconds, e->seconds), cli_format_duration(budget, e->budget), e->phase,
-            (long long)e->tried, cost_text(w, e->best, best), cost_text(w, e->fp32, fp32), w->live ? "\033[K" : "\n");
+    fprintf(stderr, "%s%s of %s  %s  %lld tried  %s%s", w->live ? "\r" : "", cli_format_duration(seconds, p->seconds),
+            cli_format_duration(budget, p->budget), p->task, (long long)p->done, p->text, w->live ? "\033[K" : "\n");
     fflush(stderr);
     w->line_open = w->live;
 }
 
-static const char *change_text(const mixt_search_event *e, char text[64])
-{
-    if (isinf(e->change))
-        snprintf(text, 64, "diverged");
-    else if (isnan(e->spread))
-        snprintf(text, 64, "loss %+.3f%%", 100 * e->change);
-    else
-        snprintf(text, 64, "loss %+.3f%% (+-%.3f)", 100 * e->change, 100 * e->spread);
-    return text;
-}
-
-static bool hear(void *user, const mixt_search_event *e)
+static bool hear(void *user, const mixt_progress *p)
 {
     watch *w = user;
-    char cost[32], change[64];
-    if (w->quiet)
-        return !cli_stopped_by();
-    if (e->kind == MIXT_SEARCH_STEP) {
-        show_line(w, e);
-        return !cli_stopped_by();
+    if (p->kind == MIXT_PROGRESS_DATA) {
+        (void)cli_tokenize_progress(NULL, p);
+    } else if (p->kind == MIXT_PROGRESS_STEP && !w->quiet) {
+        show_line(w, p);
+    } else if (!w->quiet) {
+        end_line(w);
+        fprintf(stderr, "%s\n", p->text);
     }
-    end_line(w);
-    if (e->kind == MIXT_SEARCH_TRIED)
-        fprintf(stderr, "tried %s, %s: %s\n", cost_text(w, e->cost, cost), change_text(e, change), e->text);
-    else if (e->kind == MIXT_SEARCH_BEST)
-        fprintf(stderr, "best so far %s: %s\n", cost_text(w, e->best, cost), e->text);
-    else
-        fprintf(stderr, "%s\n", e->text);
     return !cli_stopped_by();
 }
 
@@ -202,10 +172,8 @@ static mixt_status search(const cli_args *args, const mixt_config *config, mixt_
 {
     watch w = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json"), .shown = -INFINITY};
     w.live = cli_is_terminal(stderr);
-    w.memory = o->goal == MIXT_SEARCH_MEMORY;
-    o->watch = hear;
+    o->progress = hear;
     o->user = &w;
-    o->progress = cli_tokenize_progress;
     cli_stop_catch();
     mixt_status status = mixt_search_with(config, o, r);
     cli_stop_release();

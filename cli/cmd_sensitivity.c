@@ -203,14 +203,10 @@ typedef struct progress {
     cli_progress_info shown;
 } progress;
 
-static bool hear(void *user, const mixt_sensitivity_event *event)
+static bool hear(void *user, const mixt_progress *told)
 {
     progress *p = user;
-    p->shown.epoch = event->point;
-    p->shown.epochs = event->points;
-    p->shown.step = event->done;
-    p->shown.steps = event->total;
-    cli_progress_update(&p->line, &p->shown);
+    cli_progress_show(&p->line, &p->shown, told);
     return !stop_requested;
 }
 
@@ -222,7 +218,7 @@ static mixt_status measure(const cli_args *args, mixt_run *run, const char *fold
     mixt_sensitivity_options options =
         MIXT_OPTIONS(mixt_sensitivity_options, .formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
                      .trials = cli_int(args, "trials"), .confirm = cli_int(args, "confirm"),
-                     .replay_all = cli_flag(args, "replay"), .folder = folder, .watch = hear, .user = &p);
+                     .replay_all = cli_flag(args, "replay"), .folder = folder, .progress = hear, .user = &p);
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
     cli_progress_start(&p.line, stderr, cli_flag(args, "quiet") || cli_flag(args, "json"), 0);

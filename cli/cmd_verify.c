@@ -220,24 +220,17 @@ typedef struct watch {
     cli_progress_info shown;
 } watch;
 
-static bool hear(void *user, const mixt_verify_event *event)
+static bool hear(void *user, const mixt_progress *p)
 {
     watch *w = user;
-    w->shown.epoch = event->run;
-    w->shown.epochs = event->runs;
-    if (event->kind == MIXT_VERIFY_STEP) {
-        w->shown.step = event->step;
-        w->shown.steps = event->steps;
-        w->shown.loss = event->loss;
-        w->shown.accuracy = event->accuracy;
-        cli_progress_update(&w->progress, &w->shown);
-    } else if (event->kind == MIXT_VERIFY_RUN) {
-        char loss[32];
-        cli_progress_note(&w->progress, "seed %lld, %s: loss %s, %.2f ms a step", (long long)event->seed,
-                          event->precision, cli_format_loss(loss, event->loss), 1e3 * event->step_seconds);
-    } else if (!w->quiet) {
-        fprintf(stderr, "%s\n", event->text);
-    }
+    if (p->kind == MIXT_PROGRESS_DATA)
+        (void)cli_tokenize_progress(NULL, p);
+    else if (p->kind == MIXT_PROGRESS_STEP)
+        cli_progress_show(&w->progress, &w->shown, p);
+    else if (p->kind == MIXT_PROGRESS_PART)
+        cli_progress_note(&w->progress, "%s", p->text);
+    else if (!w->quiet)
+        fprintf(stderr, "%s\n", p->text);
     return !stop_requested;
 }
 
@@ -272,9 +265,8 @@ static mixt_status measure(const cli_args *args, const mixt_config *config, mixt
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     watch w = {.quiet = cli_flag(args, "quiet"), .shown = {.part = "run", .items_s = NAN, .scale = NAN}};
     mixt_verify_options options =
-        MIXT_OPTIONS(mixt_verify_options, .seeds = cli_int(args, "seeds"), .watch = hear, .user = &w);
+        MIXT_OPTIONS(mixt_verify_options, .seeds = cli_int(args, "seeds"), .progress = hear, .user = &w);
     options.steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
-    options.progress = cli_tokenize_progress;
     if (cli_given(args, "target"))
         (void)read_target(cli_text(args, "target"), &options); // checked before
     if (cli_given(args, "cost"))

@@ -133,6 +133,17 @@ void cli_progress_update(cli_progress *progress, const cli_progress_info *info)
         draw_plain(progress, info, false);
 }
 
+void cli_progress_show(cli_progress *progress, cli_progress_info *info, const mixt_progress *told)
+{
+    info->epoch = told->part;
+    info->epochs = told->parts;
+    info->step = told->done;
+    info->steps = told->total;
+    info->loss = told->loss;
+    info->accuracy = told->accuracy;
+    cli_progress_update(progress, info);
+}
+
 void cli_progress_note(cli_progress *progress, const char *format, ...)
 {
     if (progress->quiet)

@@ -5,6 +5,8 @@
 
 #include "cli/term.h"
 
+#include <mixt/progress.h>
+
 /** What to show. NaN hides a figure; steps or epochs 0 means that the total is not known. */
 typedef struct cli_progress_info {
     int64_t step, steps;   // updates done, of all
@@ -29,6 +31,8 @@ void cli_progress_start(cli_progress *progress, FILE *stream, bool quiet, int64_
 void cli_progress_begin_part(cli_progress *progress, int64_t first_step);
 /** Call after every step: draws at most ten times a second. */
 void cli_progress_update(cli_progress *progress, const cli_progress_info *info);
+/** Takes what a call tells of its steps into `info`, and does the same. */
+void cli_progress_show(cli_progress *progress, cli_progress_info *info, const mixt_progress *told);
 /** Prints a line that stays, above the live one: a validation result, a warning. Nothing when quiet. */
 void cli_progress_note(cli_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** The same, also of a quiet run: what a user must know. */

@@ -39,23 +39,6 @@ MIXT_API const char *mixt_adopt_stage_name(mixt_adopt_stage stage);
 /** The stage of a name; MIXT_ADOPT_STAGES where there is none. @param name NULL is allowed */
 MIXT_API mixt_adopt_stage mixt_adopt_stage_find(const char *name);
 
-/* ---- while it runs ---- */
-
-typedef enum mixt_adopt_kind {
-    MIXT_ADOPT_STEP,  /**< an update is done, or something was timed */
-    MIXT_ADOPT_NOTE,  /**< something that a user should know: `text` */
-    MIXT_ADOPT_STAGE, /**< a stage is done: `text` is its decision and why */
-} mixt_adopt_kind;
-
-/** What happened. Pointers are valid during the call only. */
-typedef struct mixt_adopt_event {
-    mixt_adopt_kind kind;
-    mixt_adopt_stage stage;
-    const char *text;
-    int64_t step, steps;   /**< STEP: of what is being trained; steps 0: not known */
-    double loss, accuracy; /**< STEP: of the update; NaN: none */
-} mixt_adopt_event;
-
 typedef struct mixt_adopt_options {
     size_t struct_size;
     const char *name;      /**< letters, digits, '.', '_' and '-', at most 80; must be given */
@@ -66,11 +49,10 @@ typedef struct mixt_adopt_options {
     mixt_search_goal goal; /**< what is to be small; default: time */
     double budget;         /**< seconds of the search, in each call; default 600 */
     int64_t search_steps;  /**< updates of a trial of the search; default: as its budget allows */
-    /** Hears what happens; false ends it after the update under way. NULL: nobody does. */
-    bool (*watch)(void *user, const mixt_adopt_event *event);
-    /** Hears of a text that is tokenised. NULL: nobody does. */
+    /** Hears of updates (`task` is the stage, `what` what it trains, the part its number), how each stage ended and
+     * why, and of a text that is tokenised; false ends it there. Default NULL: nobody does. */
     mixt_progress_fn *progress;
-    void *user; /**< for both */
+    void *user; /**< for it */
 } mixt_adopt_options;
 MIXT_API void mixt_adopt_options_default(mixt_adopt_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_adopt_options .struct_size = sizeof(mixt_adopt_options), .margin = 0.005, .budget = 600
@@ -117,7 +99,7 @@ typedef struct mixt_adoption_info {
     const char *config;    /**< the configuration to use now; "" before the first stage is done */
     const char *policy;    /**< its policy, with the evidence; "" likewise */
     const char *precision; /**< a format's name, or "tuned": one for each layer; "" likewise */
-    bool stopped;          /**< `watch` ended it: the same call goes on */
+    bool stopped;          /**< `progress` ended it: the same call goes on */
 } mixt_adoption_info;
 /** Texts belong to the adoption. Of none, or one that was freed, nothing is known. */
 MIXT_API mixt_adoption_info mixt_adoption_describe(const mixt_adoption *adoption);

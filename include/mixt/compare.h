@@ -55,26 +55,6 @@ typedef struct mixt_compare_run {
     double equal_seconds; /**< the same in seconds of updates */
 } mixt_compare_run;
 
-/* ---- while it runs ---- */
-
-typedef enum mixt_compare_kind {
-    MIXT_COMPARE_STEP, /**< an update is done */
-    MIXT_COMPARE_RUN,  /**< a run is done: `run` */
-    MIXT_COMPARE_NOTE, /**< something that a user should know: `text` */
-} mixt_compare_kind;
-
-/** What happened. Pointers are valid during the call only. */
-typedef struct mixt_compare_event {
-    mixt_compare_kind kind;
-    mixt_compare_side side;
-    int64_t pair, pairs, seed;   /**< the pair, from 1; those to be made, as far as that is known; its seed */
-    int64_t step, steps;         /**< of the run */
-    int64_t runs;                /**< done, of all pairs */
-    double loss, accuracy;       /**< of the newest update */
-    const mixt_compare_run *run; /**< RUN, else NULL */
-    const char *text;            /**< NOTE, else "" */
-} mixt_compare_event;
-
 typedef struct mixt_compare_options {
     size_t struct_size;
     const char *name;   /**< of the experiment: letters, digits, '.', '_' and '-'; must be given */
@@ -86,11 +66,10 @@ typedef struct mixt_compare_options {
     const char *metric; /**< "loss", "accuracy", "train_loss", "best_loss"; default: loss */
     double budget;      /**< seconds of this call, after which it ends where it is; default MIXT_AUTO: no limit */
     double price;       /**< of an hour of this machine; default MIXT_AUTO: not known */
-    /** Hears what happens; false ends the experiment after the update under way. NULL: nobody does. */
-    bool (*watch)(void *user, const mixt_compare_event *event);
-    /** Hears of a text that is tokenised. NULL: nobody does. */
+    /** Hears of updates of all runs, done and in all (`what` is "A" or "B", the part a pair), what came of each run,
+     * and of a text that is tokenised; false ends the experiment there. Default NULL: nobody does. */
     mixt_progress_fn *progress;
-    void *user; /**< for both */
+    void *user; /**< for it */
 } mixt_compare_options;
 MIXT_API void mixt_compare_options_default(mixt_compare_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_compare_options                                                                             \
@@ -139,7 +118,7 @@ typedef struct mixt_comparison_info {
     int64_t needed;                 /**< by the pilot, for a power of MIXT_STATS_POWER; 0: the pilot is not done */
     int64_t looks;                  /**< verdicts asked for, this one included */
     int64_t diverged[MIXT_COMPARE_SIDES];
-    bool stopped; /**< `watch` or the budget ended it before its end: the same call goes on */
+    bool stopped; /**< `progress` or the budget ended it before its end: the same call goes on */
 } mixt_comparison_info;
 /** Texts belong to the comparison. Of none, or one that was freed, nothing is known. */
 MIXT_API mixt_comparison_info mixt_comparison_describe(const mixt_comparison *comparison);

@@ -35,28 +35,6 @@ typedef enum mixt_search_goal {
 
 enum { MIXT_SEARCH_TRIALS_MAX = 16 };
 
-/* ---- while it runs ---- */
-
-typedef enum mixt_search_kind {
-    MIXT_SEARCH_STEP,  /**< an update is done, or some steps were timed */
-    MIXT_SEARCH_TRIED, /**< a policy is measured: `text` is the policy in a line */
-    MIXT_SEARCH_BEST,  /**< the best so far is another one, and on disk: `text` as above */
-    MIXT_SEARCH_NOTE,  /**< something that a user should know: `text` */
-} mixt_search_kind;
-
-/** What happened. Pointers are valid during the call only. */
-typedef struct mixt_search_event {
-    mixt_search_kind kind;
-    const char *phase;     /**< what is being done, in a few words */
-    const char *text;      /**< TRIED, BEST, NOTE; else "" */
-    int64_t tried;         /**< policies measured so far */
-    double seconds;        /**< of this call */
-    double budget;         /**< of this call, in seconds */
-    double cost, best;     /**< milliseconds or bytes: TRIED: of this policy; of the best so far */
-    double fp32;           /**< of plain FP32 */
-    double change, spread; /**< of the loss: TRIED: of this policy, BEST: of the best; INFINITY: it diverged */
-} mixt_search_event;
-
 typedef struct mixt_search_options {
     size_t struct_size;
     double lose; /**< tolerance: relative change of the validation loss, 0.001 for 0.1%; at most 1; default 0.001 */
@@ -70,18 +48,18 @@ typedef struct mixt_search_options {
     int64_t steps;  /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
     int64_t trials; /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3 */
     bool fresh;     /**< forget what an earlier search has left there, and replace the file */
-    /** Hears what happens; false ends the search after the update under way. NULL: nobody does. */
-    bool (*watch)(void *user, const mixt_search_event *event);
-    /** Hears of a text that is tokenised. NULL: nobody does. */
+    /** Hears of updates and timed steps (`task` is what the search does, `done` policies measured, `text` the cost of
+     * the best so far), of each policy that was measured (a part), of another one that is the best now, and of a text
+     * that is tokenised; false ends the search after the update under way. Default NULL: nobody does. */
     mixt_progress_fn *progress;
-    void *user; /**< for both */
+    void *user; /**< for it */
 } mixt_search_options;
 MIXT_API void mixt_search_options_default(mixt_search_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_search_options                                                                              \
     .struct_size = sizeof(mixt_search_options), .lose = 0.001, .budget = 600, .trials = 3
 
 /**
- * Searches until nothing is left to try, the budget is spent or `watch` ends it; all three are a success.
+ * Searches until nothing is left to try, the budget is spent or `progress` ends it; all three are a success.
  * @param config only read; its precision and `out` do not count. It needs a validation part.
  * @param options NULL is refused: `write` must be given.
  * @param result set to what was found, or to NULL on failure; free it with mixt_search_free.
@@ -120,7 +98,7 @@ typedef struct mixt_search_info {
                                      that it has */
     bool validated;             /**< the policy held on batches that the search has not seen */
     bool complete;              /**< nothing is left to try; else a second call goes on */
-    bool stopped;               /**< `watch` ended it */
+    bool stopped;               /**< `progress` ended it */
     double fp32_ms;             /**< of plain FP32; NaN: not measured */
     size_t fp32_memory;
     int64_t steps, trials;  /**< updates of a trial, trials of a policy at least */

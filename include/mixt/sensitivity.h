@@ -16,6 +16,7 @@
 #ifndef MIXT_SENSITIVITY_H
 #define MIXT_SENSITIVITY_H
 
+#include "mixt/progress.h"
 #include "mixt/run.h"
 
 #ifdef __cplusplus
@@ -60,13 +61,6 @@ typedef struct mixt_sensitivity_layer {
     double share;          /**< of the matrix work of a step, 0 to 1 */
 } mixt_sensitivity_layer;
 
-/** What is under way. Pointers are valid during the call only. */
-typedef struct mixt_sensitivity_event {
-    int64_t done, total;   /**< passes over a batch, so far and in all */
-    int64_t point, points; /**< of training: the one looked at, from 1, and how many there are */
-    const char *text;      /**< what they are for */
-} mixt_sensitivity_event;
-
 typedef struct mixt_sensitivity_options {
     size_t struct_size;
     const char *formats; /**< separated by commas, of "fp16", "bf16", "tf32"; default: those that the device has */
@@ -75,8 +69,9 @@ typedef struct mixt_sensitivity_options {
     bool replay_all;     /**< measure every cell directly, not only the worst */
     const char *folder;  /**< of this configuration's run: its checkpoints are points of training too, after the weights
                               as they are; default: none */
-    /** Hears how far it is; false ends it. NULL: nobody does. */
-    bool (*watch)(void *user, const mixt_sensitivity_event *event);
+    /** Hears of passes over a batch, done and in all (`what` is the layer or the format, the part a point of training);
+     *  false ends it. Default NULL: nobody does. */
+    mixt_progress_fn *progress;
     void *user; /**< for it */
 } mixt_sensitivity_options;
 MIXT_API void mixt_sensitivity_options_default(mixt_sensitivity_options *options, size_t size);

@@ -27,26 +27,6 @@ enum { MIXT_VERIFY_SEEDS_MAX = 100, MIXT_VERIFY_LINES = 6, MIXT_VERIFY_FIGURES =
 
 typedef enum mixt_verify_side { MIXT_VERIFY_FP32, MIXT_VERIFY_MIXED, MIXT_VERIFY_SIDES } mixt_verify_side;
 
-/* ---- while it runs ---- */
-
-typedef enum mixt_verify_kind {
-    MIXT_VERIFY_STEP, /**< an update of a run is done */
-    MIXT_VERIFY_RUN,  /**< a run has ended and is measured */
-    MIXT_VERIFY_NOTE, /**< something that a user should know: `text` */
-} mixt_verify_kind;
-
-/** What happened. Pointers are valid during the call only. */
-typedef struct mixt_verify_event {
-    mixt_verify_kind kind;
-    int64_t run, runs;     /**< the run, from 1, of all */
-    int64_t step, steps;   /**< updates done in all runs so far, and the number that all will make */
-    int64_t seed;          /**< of the run */
-    const char *precision; /**< of the run */
-    double loss, accuracy; /**< STEP: of the update; RUN: of the run, as in mixt_verify_run. Accuracy NaN: none */
-    double step_seconds;   /**< RUN: as in mixt_verify_run; else 0 */
-    const char *text;      /**< NOTE, else "" */
-} mixt_verify_event;
-
 typedef struct mixt_verify_options {
     size_t struct_size;
     int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default 3 */
@@ -57,11 +37,10 @@ typedef struct mixt_verify_options {
     double target_loss;
     double target_accuracy; /**< instead of it: the accuracy of training, from 0 to 1 */
     double price;           /**< of an hour of this machine; default MIXT_AUTO: not known */
-    /** Hears what happens; false ends it without a verdict. NULL: nobody does. */
-    bool (*watch)(void *user, const mixt_verify_event *event);
-    /** Hears of a text that is tokenised. NULL: nobody does. */
+    /** Hears of updates of all runs, done and in all (`what` is the precision, the part a run), what came of each run,
+     *  and of a text that is tokenised; false ends it without a verdict. Default NULL: nobody does. */
     mixt_progress_fn *progress;
-    void *user; /**< for both */
+    void *user; /**< for it */
 } mixt_verify_options;
 MIXT_API void mixt_verify_options_default(mixt_verify_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_verify_options                                                                              \
@@ -73,7 +52,7 @@ MIXT_API void mixt_verify_options_default(mixt_verify_options *options, size_t s
  * @param config only read; its precision must not be fp32.
  * @param options NULL: all defaults.
  * @param verification set to the result, or to NULL on failure; free it with mixt_verification_free.
- * @return MIXT_ERROR_STATE when `watch` ended it.
+ * @return MIXT_ERROR_STATE when `progress` ended it.
  */
 MIXT_API mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
                                       mixt_verification **verification);

@@ -13,6 +13,7 @@
  */
 #include "choose/search.h"
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "choose/search_rank.h"
@@ -29,24 +30,65 @@ static const double faster = 0.995, smaller = 0.999; // below this share of anot
 
 /* ---- telling ---- */
 
-void mixt__search_tell(mixt__search *s, mixt_search_kind kind, const mixt__search_try *tried, const char *text)
+static const char *cost_text(const mixt__search *s, const mixt__search_try *t, char text[32])
 {
-    if (!s->options.watch)
+    double cost = t ? mixt__search_cost(s, t) : (double)NAN;
+    if (isnan(cost))
+        snprintf(text, 32, "-");
+    else if (s->options.goal == MIXT_SEARCH_MEMORY)
+        mixt__progress_bytes(text, cost);
+    else
+        snprintf(text, 32, "%.2f ms", cost);
+    return text;
+}
+
+void mixt__search_tell(mixt__search *s, mixt_progress_kind kind, const char *text)
+{
+    char best[32], fp32[32], costs[80];
+    if (!s->e.teller.progress)
         return;
-    mixt_search_event event = {.kind = kind, .phase = s->phase ? s->phase : "", .text = text, .tried = s->state.count};
-    event.seconds = mixt__time_now() - s->started;
-    event.budget = s->budget;
-    event.fp32 = s->fp32 ? mixt__search_cost(s, s->fp32) : (double)NAN;
-    event.best = s->best ? mixt__search_cost(s, s->best) : (double)NAN;
-    event.cost = tried ? mixt__search_cost(s, tried) : (double)NAN;
-    event.change = event.spread = NAN;
-    if (tried && tried != s->fp32) {
-        mixt__search_change c = mixt__search_change_of(tried, s->fp32, MIXT_SEARCH_SEEN);
-        event.change = c.mean;
-        event.spread = c.error;
-    }
-    if (!s->options.watch(s->options.user, &event))
+    mixt_progress p = mixt__progress(kind, s->phase ? s->phase : "");
+    snprintf(costs, sizeof costs, "best %s (fp32 %s)", cost_text(s, s->best, best), cost_text(s, s->fp32, fp32));
+    p.unit = "policies";
+    p.done = s->state.count;
+    p.seconds = mixt__time_now() - s->started;
+    p.budget = s->budget;
+    p.text = kind == MIXT_PROGRESS_STEP ? costs : text;
+    if (!mixt__tell_on(s->e.teller, &p))
         s->stopped = true;
+}
+
+/** A sentence of any length. */
+static void tell_line(mixt__search *s, mixt_progress_kind kind, const char *begins, const char *policy)
+{
+    size_t size = strlen(begins) + strlen(policy) + 1;
+    char *text = mixt__alloc(size);
+    if (text)
+        snprintf(text, size, "%s%s", begins, policy);
+    mixt__search_tell(s, kind, text ? text : begins);
+    mixt__free(text);
+}
+
+/** What a policy costs and loses, now that it is measured. */
+static void tell_tried(mixt__search *s, const mixt__search_try *t)
+{
+    char cost[32], change[64] = "", begins[128];
+    mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
+    if (t != s->fp32 && isinf(c.mean))
+        snprintf(change, sizeof change, ", diverged");
+    else if (t != s->fp32 && isnan(c.error))
+        snprintf(change, sizeof change, ", loss %+.3f%%", 100 * c.mean);
+    else if (t != s->fp32)
+        snprintf(change, sizeof change, ", loss %+.3f%% (+-%.3f)", 100 * c.mean, 100 * c.error);
+    snprintf(begins, sizeof begins, "tried %s%s: ", cost_text(s, t, cost), change);
+    tell_line(s, MIXT_PROGRESS_PART, begins, t->line);
+}
+
+static void tell_best(mixt__search *s)
+{
+    char cost[32], begins[64];
+    snprintf(begins, sizeof begins, "best so far %s: ", cost_text(s, s->best, cost));
+    tell_line(s, MIXT_PROGRESS_NOTE, begins, s->best->line);
 }
 
 /** A line about the weights that training begins with. */
@@ -57,7 +99,7 @@ static void note(void *user, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    mixt__search_tell(user, MIXT_SEARCH_NOTE, NULL, text);
+    mixt__search_tell(user, MIXT_PROGRESS_NOTE, text);
 }
 
 bool mixt__search_halted(const mixt__search *s)
@@ -151,7 +193,7 @@ static mixt_status refresh_best(mixt__search *s)
         return MIXT_OK;
     s->best = best;
     MIXT_TRY(mixt__search_write_policy(s, best));
-    mixt__search_tell(s, MIXT_SEARCH_BEST, best, best->line);
+    tell_best(s);
     return MIXT_OK;
 }
 
@@ -169,7 +211,7 @@ static mixt_status consider(mixt__search *s, const char *levels, mixt__search_tr
     MIXT_TRY(refresh_best(s));
     if ((*tried)->trials[MIXT_SEARCH_SEEN] == before)
         return MIXT_OK;
-    mixt__search_tell(s, MIXT_SEARCH_TRIED, *tried, (*tried)->line);
+    tell_tried(s, *tried);
     return mixt__search_write_front(s);
 }
 

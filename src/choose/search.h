@@ -143,8 +143,8 @@ typedef struct mixt__search {
 
 /** The try with these levels, with its line for people; made where it is not there yet. */
 mixt_status mixt__search_get(mixt__search *s, const char *levels, mixt__search_try **tried);
-/** Tells the one who watches. */
-void mixt__search_tell(mixt__search *s, mixt_search_kind kind, const mixt__search_try *tried, const char *text);
+/** Tells how far it is. @param text of a part or a note; of a step it is the best so far */
+void mixt__search_tell(mixt__search *s, mixt_progress_kind kind, const char *text);
 /** Whether to end now: someone asked, or the time is over. While the search is under way, time to validate what it
  *  found is kept back. */
 bool mixt__search_halted(const mixt__search *s);

@@ -85,7 +85,7 @@ static mixt_status time_side(stopwatch *c, int side, double *seconds)
     MIXT_TRY(change_side(c, side, &last));
     int64_t count = (int64_t)(block_seconds / last) + 1;
     MIXT_TRY(steps(c, count < STEPS_MAX ? count : STEPS_MAX, seconds));
-    mixt__search_tell(c->s, MIXT_SEARCH_STEP, NULL, "");
+    mixt__search_tell(c->s, MIXT_PROGRESS_STEP, "");
     return MIXT_OK;
 }
 

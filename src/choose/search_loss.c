@@ -86,7 +86,7 @@ static mixt_status take(void *user, const mixt__made *made)
 {
     trial *t = user;
     t->diverged = t->engine.stop = !isfinite(made->step.loss) || made->step.skipped;
-    mixt__search_tell(t->s, MIXT_SEARCH_STEP, NULL, "");
+    mixt__search_tell(t->s, MIXT_PROGRESS_STEP, "");
     return MIXT_OK;
 }
 

@@ -166,7 +166,7 @@ static mixt_status take_time(void *user, const mixt__made *made)
     timing *now = user;
     double start = mixt__time_now();
     now->fastest = fmin(now->fastest, made->seconds);
-    mixt__search_tell(now->s, MIXT_SEARCH_STEP, NULL, "");
+    mixt__search_tell(now->s, MIXT_PROGRESS_STEP, "");
     mixt__engine_set_aside(&now->engine, start);
     now->engine.stop = mixt__search_halted(now->s);
     return MIXT_OK;

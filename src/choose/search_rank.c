@@ -26,11 +26,11 @@ static bool is_worse(score a, score b)
     return a.loss * b.saves > b.loss * a.saves;
 }
 
-static bool watch(void *user, const mixt_sensitivity_event *event)
+static bool pass_on(void *user, const mixt_progress *p)
 {
     mixt__search *s = user;
-    (void)event;
-    mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    (void)p;
+    mixt__search_tell(s, MIXT_PROGRESS_STEP, "");
     return !mixt__search_halted(s);
 }
 
@@ -53,8 +53,8 @@ static mixt_status settle_losses(mixt__search *s, const mixt__search_level *leve
     mixt_policy *fp32;
     mixt_trainer *t = NULL;
     mixt_sensitivity *found = NULL;
-    mixt_sensitivity_options options =
-        MIXT_OPTIONS(mixt_sensitivity_options, .formats = mixt_dtype_name(level->format), .watch = watch, .user = s);
+    mixt_sensitivity_options options = MIXT_OPTIONS(mixt_sensitivity_options, .formats = mixt_dtype_name(level->format),
+                                                    .progress = pass_on, .user = s);
     MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
     mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
     mixt_policy_free(fp32);

@@ -2,6 +2,8 @@
 #include "choose/sensitivity.h"
 
 #include "base/options.h"
+#include "base/progress.h"
+#include "base/threads.h"
 
 #include "run/run.h"
 #include "train/checkpoint.h"
@@ -21,16 +23,25 @@ typedef struct job {
     mixt__snapshot start; // the trainer as it was
     int64_t *checkpoints; // steps, oldest last
     int64_t checkpoint_count;
-    float *scales; // of the loss, by point of training
-    mixt_sensitivity_event event;
+    float *scales;       // of the loss, by point of training
+    int64_t done, total; // passes
+    int64_t point;       // of training, from 1
+    double started;
 } job;
 
 /** So many passes more are done. */
-static mixt_status tell(job *j, int64_t passes, const char *text)
+static mixt_status tell(job *j, int64_t passes, const char *what)
 {
-    j->event.done += passes;
-    j->event.text = text;
-    if (j->options->watch && !j->options->watch(j->options->user, &j->event))
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_STEP, "measuring");
+    j->done += passes;
+    p.what = what;
+    p.unit = "passes";
+    p.done = j->done;
+    p.total = j->total;
+    p.part = j->point;
+    p.parts = j->s->info.points;
+    p.seconds = mixt__time_now() - j->started;
+    if (!mixt__tell_on((mixt__teller){j->options->progress, j->options->user}, &p))
         return mixt__fail(MIXT_ERROR_STATE, "stopped before all layers were measured: no result");
     return MIXT_OK;
 }
@@ -256,8 +267,7 @@ static mixt_status confirm_cells(job *j, mixt__replay *r, int64_t point)
 static mixt_status visit(job *j, int64_t point, mixt_status (*look)(job *, mixt__replay *, int64_t))
 {
     mixt__replay r;
-    j->event.point = point + 1;
-    j->event.points = j->s->info.points;
+    j->point = point + 1;
     MIXT_TRY(go_to(j, point));
     mixt_status status = mixt__replay_open(&r, j->trainer->inner, j->data, j->s->info.batch, j->s->info.trials);
     if (status == MIXT_OK)
@@ -290,7 +300,7 @@ static mixt_status measure(job *j)
     for (int64_t i = 0; i < cell_count(j->s); i++)
         cells += j->s->cells[i].exists && (j->options->replay_all || i % MIXT_SENSITIVITY_MODES == 0);
     cells = j->options->replay_all || wanted > cells ? cells : wanted;
-    j->event.total = info->points * info->trials * (1 + info->format_count + (cells ? 1 + cells : 0));
+    j->total = info->points * info->trials * (1 + info->format_count + (cells ? 1 + cells : 0));
     for (int64_t p = 0; p < info->points; p++)
         MIXT_TRY(visit(j, p, estimate_cells));
     bool any = choose_cells(j) > 0;
@@ -354,7 +364,7 @@ mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data, const mi
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a sensitivity analysis");
     mixt__handle_add(&s->handle, s, "sensitivity", NULL);
-    job j = {.s = s, .options = &own, .trainer = trainer, .data = data};
+    job j = {.s = s, .options = &own, .trainer = trainer, .data = data, .started = mixt__time_now()};
     mixt_status status = run(&j);
     if (status == MIXT_OK)
         *sensitivity = s;

@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "mixt/compare.h"
 
 #include <math.h>
@@ -31,13 +33,23 @@ const char *mixt_adopt_outcome_name(mixt_adopt_outcome outcome)
     return (unsigned)outcome <= MIXT_ADOPT_UNDECIDED ? outcome_names[outcome] : "";
 }
 
-bool mixt__adopt_tell(mixt_adoption *a, mixt_adopt_event event)
+bool mixt__adopt_tell(mixt_adoption *a, mixt_progress p)
 {
-    event.stage = (mixt_adopt_stage)a->done;
-    event.text = event.text ? event.text : "";
-    if (a->options.watch && !a->options.watch(a->options.user, &event))
+    p.task = mixt_adopt_stage_name((mixt_adopt_stage)a->done);
+    p.part = a->done + 1;
+    p.parts = MIXT_ADOPT_STAGES;
+    p.seconds = mixt__time_now() - a->started;
+    p.budget = NAN; // a part of a stage may have one
+    if (!mixt__tell_on((mixt__teller){a->options.progress, a->options.user}, &p))
         a->halted = true;
     return !a->halted;
+}
+
+bool mixt__adopt_say(mixt_adoption *a, mixt_progress_kind kind, const char *text)
+{
+    mixt_progress p = mixt__progress(kind, "");
+    p.text = text;
+    return mixt__adopt_tell(a, p);
 }
 
 /* ---- going on ---- */
@@ -78,7 +90,7 @@ static mixt_status one_stage(mixt_adoption *a)
     if (a->halted)
         return MIXT_OK;
     snprintf(text, sizeof text, "%s: %s: %s", stage_names[stage], end.decision, end.reason);
-    (void)mixt__adopt_tell(a, (mixt_adopt_event){.kind = MIXT_ADOPT_STAGE, .text = text, .loss = NAN, .accuracy = NAN});
+    (void)mixt__adopt_say(a, MIXT_PROGRESS_PART, text);
     MIXT_TRY(mixt__adopt_state_stage(a, &end));
     return mixt__adopt_state_publish(a);
 }
@@ -109,6 +121,7 @@ mixt_status mixt_adopt_with(const mixt_config *config, const mixt_adopt_options 
     MIXT_TRY(mixt_config_check(config));
     MIXT_TRY(mixt__adopt_new(own.name, &a));
     a->options = own;
+    a->started = mixt__time_now();
     mixt_status status = mixt_config_copy(config, &a->config);
     if (status == MIXT_OK)
         status = mixt__adopt_state_open(a, true);

@@ -23,8 +23,9 @@ struct mixt_adoption {
     json_t *current;                  // the row of the newest stage; borrowed from `history`; NULL: none is done
     json_t *stack[MIXT_ADOPT_STAGES]; // rows of the stages done, borrowed likewise
     int64_t done, versions;
-    bool fresh;  // made by this call
-    bool halted; // by the one who watches
+    double started; // of the clock
+    bool fresh;     // made by this call
+    bool halted;    // by the one who hears how far it is
 };
 
 /** What a stage ends with. */
@@ -35,8 +36,10 @@ typedef struct mixt__adopt_end {
     char shown[40];      // what people call the precision; "": as it is
 } mixt__adopt_end;
 
-/** Tells the one who watches; false where it is to end. */
-bool mixt__adopt_tell(mixt_adoption *a, mixt_adopt_event event);
+/** Tells how far the stage under way is; false where it is to end. `p` has what is known of what the stage does. */
+bool mixt__adopt_tell(mixt_adoption *a, mixt_progress p);
+/** Tells a sentence: a note, or how the stage ended. */
+bool mixt__adopt_say(mixt_adoption *a, mixt_progress_kind kind, const char *text);
 
 /* ---- on disk ---- */
 

@@ -4,6 +4,7 @@
 #include "prove/adopt.h"
 
 #include "base/files.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "num/format.h"
 #include "mixt/compare.h"
@@ -23,65 +24,54 @@ enum { FORMAT_STEPS_MIN = 10, FORMAT_SHARE = 4 }; // formats are tried for a qua
 
 /* ---- hearing what others do ---- */
 
-static bool tell_step(mixt_adoption *a, int64_t step, int64_t steps, double loss, double accuracy)
+static bool hear_data(mixt_adoption *a, const mixt_progress *p)
 {
-    return mixt__adopt_tell(
-        a,
-        (mixt_adopt_event){.kind = MIXT_ADOPT_STEP, .step = step, .steps = steps, .loss = loss, .accuracy = accuracy});
+    if (!mixt__tell_on((mixt__teller){a->options.progress, a->options.user}, p))
+        a->halted = true;
+    return !a->halted;
 }
 
-static bool tell_note(mixt_adoption *a, const char *text)
-{
-    return mixt__adopt_tell(a, (mixt_adopt_event){.kind = MIXT_ADOPT_NOTE, .text = text, .loss = NAN, .accuracy = NAN});
-}
-
+/** A run of a stage. */
 static mixt_status hear_run(void *user, mixt_run *run, const mixt_event *e)
 {
     mixt_adoption *a = user;
     bool more = true;
     if (e->kind == MIXT_EVENT_NOTE && e->warning)
-        more = tell_note(a, e->text);
-    else if (e->kind == MIXT_EVENT_STEP)
-        more = tell_step(a, e->step->step, mixt_run_describe(run).total_steps, e->step->loss, e->step->accuracy);
+        more = mixt__adopt_say(a, MIXT_PROGRESS_NOTE, e->text);
+    if (e->kind == MIXT_EVENT_STEP) {
+        mixt_progress p = mixt__progress(MIXT_PROGRESS_STEP, "");
+        p.what = mixt_config_string(mixt_run_config(run), "precision");
+        p.unit = "updates";
+        p.done = e->step->step;
+        p.total = mixt_run_describe(run).total_steps;
+        p.loss = e->step->loss;
+        p.accuracy = e->step->accuracy;
+        more = mixt__adopt_tell(a, p);
+    }
     if (!more)
         mixt_run_ask_stop(run);
     return MIXT_OK;
 }
 
-static bool hear_verify(void *user, const mixt_verify_event *e)
+/** What verifying, comparing and a run's data tell: parts of a stage that end are steps of it. */
+static bool hear(void *user, const mixt_progress *told)
 {
-    return e->kind == MIXT_VERIFY_NOTE ? tell_note(user, e->text)
-                                       : tell_step(user, e->step, e->steps, e->loss, e->accuracy);
+    mixt_progress p = *told;
+    if (p.kind == MIXT_PROGRESS_DATA)
+        return hear_data(user, told);
+    if (p.kind == MIXT_PROGRESS_PART)
+        p.kind = MIXT_PROGRESS_STEP;
+    return mixt__adopt_tell(user, p);
 }
 
-static bool hear_search(void *user, const mixt_search_event *e)
+/** A search: what it tried and found is worth a line. */
+static bool hear_search(void *user, const mixt_progress *told)
 {
     char text[700];
-    if (e->kind == MIXT_SEARCH_STEP)
-        return tell_step(user, e->tried, 0, NAN, NAN);
-    if (e->kind == MIXT_SEARCH_BEST)
-        snprintf(text, sizeof text, "search: the best so far: %.600s", e->text);
-    else if (e->kind == MIXT_SEARCH_TRIED && isfinite(e->change))
-        snprintf(text, sizeof text, "search: tried, loss %+.3f%% of FP32's: %.600s", 100 * e->change, e->text);
-    else
-        snprintf(text, sizeof text, "search: %s%.600s", e->kind == MIXT_SEARCH_TRIED ? "tried, diverged: " : "",
-                 e->text);
-    return tell_note(user, text);
-}
-
-static bool hear_compare(void *user, const mixt_compare_event *e)
-{
-    int64_t begun =
-        e->kind == MIXT_COMPARE_STEP ? e->step : 0; // of the run under way; one that is done is among `runs`
-    return e->kind == MIXT_COMPARE_NOTE
-               ? tell_note(user, e->text)
-               : tell_step(user, e->runs * e->steps + begun, 2 * e->pairs * e->steps, e->loss, e->accuracy);
-}
-
-static bool pass_on(void *user, const mixt_progress *progress)
-{
-    const mixt_adopt_options *o = &((const mixt_adoption *)user)->options;
-    return !o->progress || o->progress(o->user, progress);
+    if (told->kind == MIXT_PROGRESS_STEP || told->kind == MIXT_PROGRESS_DATA)
+        return hear(user, told);
+    snprintf(text, sizeof text, "search: %s", told->text);
+    return mixt__adopt_say(user, MIXT_PROGRESS_NOTE, text);
 }
 
 /* ---- parts ---- */
@@ -129,13 +119,16 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
     char out[MIXT_ADOPT_PATH + 10];
     const char *const settings[] = {out, NULL};
     mixt_run_options options =
-        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear_run, .user = a, .progress = pass_on);
+        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear_run, .user = a, .progress = hear);
     mixt_run_result result = {0};
     mixt_run *run;
     snprintf(out, sizeof out, "out=%s", folder);
     char baseline[MIXT_ADOPT_PATH];
-    MIXT_TRY(mixt__prove_open_run(config, folder, &options, &run));
-    mixt_status status = mixt_run_train(run, &result);
+    mixt_status status = mixt__prove_open_run(config, folder, &options, &run);
+    if (status == MIXT_ERROR_STATE && a->halted) // while its data was made ready
+        return MIXT_OK;
+    MIXT_TRY(status);
+    status = mixt_run_train(run, &result);
     mixt_run_close(run);
     bool diverged = status == MIXT_ERROR_DATA && result.steps > 0;
     if (diverged)
@@ -238,8 +231,7 @@ static mixt_status try_format(mixt_adoption *a, const char *format, int64_t step
     if (mixt__adopt_state_find(a, format))
         return MIXT_OK;
     MIXT_TRY(in_precision(a, format, &config));
-    mixt_status status =
-        mixt_verify(config, &v, .seeds = 1, .steps = steps, .watch = hear_verify, .progress = pass_on, .user = a);
+    mixt_status status = mixt_verify(config, &v, .seeds = 1, .steps = steps, .progress = hear, .user = a);
     mixt_config_free(config);
     if (a->halted) {
         mixt_verification_free(v);
@@ -329,9 +321,12 @@ static mixt_status search(mixt_adoption *a, const char *file)
     mixt_search_result *found = NULL;
     if (mixt__adopt_state_find(a, "search"))
         return MIXT_OK;
-    MIXT_TRY(mixt_search(a->config, &found, .lose = margin_of(a), .goal = a->options.goal, .budget = a->options.budget,
-                         .write = file, .steps = a->options.search_steps, .watch = hear_search, .progress = pass_on,
-                         .user = a));
+    mixt_status status =
+        mixt_search(a->config, &found, .lose = margin_of(a), .goal = a->options.goal, .budget = a->options.budget,
+                    .write = file, .steps = a->options.search_steps, .progress = hear_search, .user = a);
+    if (status == MIXT_ERROR_STATE && a->halted) // while its data was made ready
+        return MIXT_OK;
+    MIXT_TRY(status);
     mixt_search_info i = mixt_search_describe(found);
     bool cheaper = a->options.goal == MIXT_SEARCH_TIME ? i.ms < i.fp32_ms : i.memory < i.fp32_memory;
     const char *left = i.complete ? "" : ", more are left to try";
@@ -351,7 +346,7 @@ static mixt_status search(mixt_adoption *a, const char *file)
                            .good = cheaper && i.validated,
                            .note = note};
     const char *verdict = !cheaper && i.complete ? "none" : ""; // all was tried, and FP32 is the cheapest
-    mixt_status status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict, NULL);
+    status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict, NULL);
     mixt_search_free(found);
     return status;
 }
@@ -403,7 +398,7 @@ static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
         return MIXT_OK;
     MIXT_TRY(in_precision(a, "fp32", &fp32));
     mixt_status status = mixt_compare(fp32, trial, &c, .name = name, .pairs = a->options.pairs, .margin = margin_of(a),
-                                      .watch = hear_compare, .progress = pass_on, .user = a);
+                                      .progress = hear, .user = a);
     mixt_config_free(fp32);
     MIXT_TRY(status);
     status = same_data(a, folder);
@@ -459,7 +454,7 @@ static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *tri
     const mixt_verify_line *line;
     if (mixt__adopt_state_find(a, "checklist"))
         return MIXT_OK;
-    mixt_status status = mixt_verify(trial, &v, .watch = hear_verify, .progress = pass_on, .user = a);
+    mixt_status status = mixt_verify(trial, &v, .progress = hear, .user = a);
     if (!a->halted)
         MIXT_TRY(status);
     for (int i = 0; !a->halted && (line = mixt_verification_line(v, i)); i++) {

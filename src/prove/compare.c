@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "prove/prove.h"
@@ -26,13 +27,12 @@ static const mixt__compare_metric metrics[] = {
 
 /* ---- telling ---- */
 
-bool mixt__compare_tell(mixt_comparison *c, mixt_compare_event event)
+bool mixt__compare_tell(mixt_comparison *c, mixt_progress p)
 {
-    event.text = event.text ? event.text : "";
-    for (int64_t i = 0; i < c->count; i++)
-        event.runs += c->pairs[i].done[0] + c->pairs[i].done[1];
-    event.pairs = c->info.wanted > c->count ? c->info.wanted : c->count;
-    if (c->options.watch && !c->options.watch(c->options.user, &event))
+    p.parts = c->info.wanted > c->count ? c->info.wanted : c->count;
+    p.seconds = mixt__time_now() - c->started;
+    p.budget = c->options.budget == MIXT_AUTO ? (double)NAN : c->options.budget;
+    if (!mixt__tell_on((mixt__teller){c->options.progress, c->options.user}, &p))
         c->halted = true;
     return !c->halted;
 }
@@ -44,7 +44,9 @@ void mixt__compare_note(mixt_comparison *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    (void)mixt__compare_tell(c, (mixt_compare_event){.kind = MIXT_COMPARE_NOTE, .text = text});
+    mixt_progress p = mixt__progress(MIXT_PROGRESS_NOTE, "comparing");
+    p.text = text;
+    (void)mixt__compare_tell(c, p);
 }
 
 /* ---- whether they can be compared ---- */

@@ -61,8 +61,9 @@ mixt__compare_relation mixt__compare_relation_of(mixt__config_key key);
 /** Finds in which keys both configurations differ; fails where they cannot be compared. */
 mixt_status mixt__compare_find_changes(mixt_comparison *c);
 
-/** Tells the one who watches; false where the experiment is to end. `event` needs what its kind has. */
-bool mixt__compare_tell(mixt_comparison *c, mixt_compare_event event);
+/** Tells how far it is; false where the experiment is to end. `p` has what is known of the run under way. */
+bool mixt__compare_tell(mixt_comparison *c, mixt_progress p);
+/** Something that a user should know. */
 void mixt__compare_note(mixt_comparison *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- on disk ---- */

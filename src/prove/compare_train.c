@@ -2,6 +2,7 @@
 #include "prove/compare.h"
 
 #include "base/files.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "mixt/run.h"
@@ -13,8 +14,10 @@
 /** A run under way. */
 typedef struct training {
     mixt_comparison *c;
-    mixt_compare_event event;
-    bool stopping;       // by the one who watches, or the budget
+    mixt_compare_side side;
+    int64_t pair, seed;  // the pair from 1 on, its seed
+    int64_t step, steps; // of the run
+    bool stopping;       // by the one who hears how far it is, or the budget
     bool checked;        // it sees the data that the others saw …
     mixt_status differs; // … or it does not
 } training;
@@ -24,9 +27,9 @@ static mixt_status check_data(const training *t)
 {
     char folder[MIXT_COMPARE_PATH + 100], other[MIXT_COMPARE_PATH + 100];
     const mixt_comparison *c = t->c;
-    int64_t pair = t->event.pair - 1;
-    mixt_compare_side side = (mixt_compare_side)!t->event.side;
-    mixt__compare_run_folder(c, pair, t->event.side, folder);
+    int64_t pair = t->pair - 1;
+    mixt_compare_side side = (mixt_compare_side)!t->side;
+    mixt__compare_run_folder(c, pair, t->side, folder);
     if (c->pairs[pair].done[side])
         MIXT_TRY(mixt__prove_same_data(mixt__compare_run_folder(c, pair, side, other), folder));
     return c->pairs[0].done[MIXT_COMPARE_A]
@@ -34,22 +37,66 @@ static mixt_status check_data(const training *t)
                : MIXT_OK;
 }
 
+/* ---- telling ---- */
+
+static const char *name_of(const training *t)
+{
+    return t->side == MIXT_COMPARE_B ? "B" : "A";
+}
+
+/** Updates are counted over all runs of the experiment, as far as is known how many there will be. */
+static mixt_progress progress_of(const training *t, mixt_progress_kind kind)
+{
+    const mixt_comparison *c = t->c;
+    mixt_progress p = mixt__progress(kind, "training");
+    int64_t runs = 0, pairs = c->info.wanted > c->count ? c->info.wanted : c->count;
+    for (int64_t i = 0; i < c->count; i++)
+        runs += c->pairs[i].done[0] + c->pairs[i].done[1];
+    p.what = name_of(t);
+    p.unit = "updates";
+    p.done = runs * t->steps + (kind == MIXT_PROGRESS_PART ? 0 : t->step); // of a run that is done they are in `runs`
+    p.total = 2 * pairs * t->steps;
+    p.part = t->pair;
+    return p;
+}
+
+static bool tell_step(const training *t, const mixt_step *step)
+{
+    mixt_progress p = progress_of(t, MIXT_PROGRESS_STEP);
+    p.loss = step->loss;
+    p.accuracy = step->accuracy;
+    return mixt__compare_tell(t->c, p);
+}
+
+/** What came of a run. */
+static bool tell_run(const training *t, const mixt_compare_run *run)
+{
+    char text[200], loss[32];
+    mixt_progress p = progress_of(t, MIXT_PROGRESS_PART);
+    snprintf(text, sizeof text, "pair %lld, %s: loss %s%s, %.2f ms an update", (long long)t->pair, name_of(t),
+             mixt__progress_loss(loss, run->loss), run->diverged ? " (diverged)" : "", 1e3 * run->step_seconds);
+    p.loss = run->loss;
+    p.accuracy = run->accuracy;
+    p.text = text;
+    return mixt__compare_tell(t->c, p);
+}
+
+/* ---- training ---- */
+
 static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
 {
     training *t = user;
     if (event->kind == MIXT_EVENT_NOTE && event->warning)
-        mixt__compare_note(t->c, "pair %lld, %s: %s", (long long)t->event.pair, t->event.side ? "B" : "A", event->text);
+        mixt__compare_note(t->c, "pair %lld, %s: %s", (long long)t->pair, name_of(t), event->text);
     if (event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
     if (!t->checked && check_data(t) != MIXT_OK)
         return t->differs = MIXT_ERROR_DATA;
     t->checked = true;
-    t->event.step = event->step->step;
-    t->event.steps = mixt_run_describe(run).total_steps;
-    t->event.loss = event->step->loss;
-    t->event.accuracy = event->step->accuracy;
+    t->step = event->step->step;
+    t->steps = mixt_run_describe(run).total_steps;
     bool late = t->c->options.budget > 0 && mixt__time_now() - t->c->started > t->c->options.budget;
-    t->stopping = t->stopping || !mixt__compare_tell(t->c, t->event) || late;
+    t->stopping = t->stopping || !tell_step(t, event->step) || late;
     if (t->stopping)
         mixt_run_ask_stop(run);
     return MIXT_OK;
@@ -57,8 +104,10 @@ static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
 
 static bool pass_on(void *user, const mixt_progress *progress)
 {
-    const mixt_compare_options *o = &((const training *)user)->c->options;
-    return !o->progress || o->progress(o->user, progress);
+    mixt_comparison *c = ((const training *)user)->c;
+    bool more = mixt__tell_on((mixt__teller){c->options.progress, c->options.user}, progress);
+    c->halted = c->halted || !more;
+    return more;
 }
 
 static mixt_status open_run(training *t, const char *folder, mixt_run **run)
@@ -67,9 +116,9 @@ static mixt_status open_run(training *t, const char *folder, mixt_run **run)
     const char *const settings[] = {seed, out, NULL};
     mixt_run_options options =
         MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear, .user = t, .progress = pass_on);
-    snprintf(seed, sizeof seed, "seed=%lld", (long long)t->event.seed);
+    snprintf(seed, sizeof seed, "seed=%lld", (long long)t->seed);
     snprintf(out, sizeof out, "out=%s", folder);
-    return mixt__prove_open_run(t->c->configs[t->event.side], folder, &options, run);
+    return mixt__prove_open_run(t->c->configs[t->side], folder, &options, run);
 }
 
 /** Trains to the end; a loss that does not stay finite is a result. */
@@ -77,8 +126,11 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
 {
     mixt_run *run;
     mixt_run_result figures = {0};
-    MIXT_TRY(open_run(t, folder, &run));
-    mixt_status status = mixt_run_train(run, &figures);
+    mixt_status status = open_run(t, folder, &run);
+    if (status == MIXT_ERROR_STATE && t->c->halted) // while its data was made ready
+        return MIXT_OK;
+    MIXT_TRY(status);
+    status = mixt_run_train(run, &figures);
     mixt_run_close(run);
     if (t->differs != MIXT_OK) {
         status = check_data(t); // for its text
@@ -88,7 +140,7 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     bool broken = status == MIXT_OK && figures.validations && !isfinite(figures.val_loss) && !figures.stopped;
     result->diverged = broken || (status == MIXT_ERROR_DATA && figures.steps > 0);
     if (result->diverged)
-        mixt__compare_note(t->c, "pair %lld, %s diverged: %s", (long long)t->event.pair, t->event.side ? "B" : "A",
+        mixt__compare_note(t->c, "pair %lld, %s diverged: %s", (long long)t->pair, name_of(t),
                            broken ? "the loss of its last validation is not finite" : mixt_error_text());
     else
         MIXT_TRY(status);
@@ -118,8 +170,8 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     mixt__compare_pair *p = &c->pairs[pair];
     mixt_compare_run *run = &p->runs[side];
     double started = mixt__time_now();
-    training t = {.c = c, .event = {.kind = MIXT_COMPARE_STEP, .side = side, .pair = pair + 1}};
-    t.event.seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED) + pair;
+    training t = {.c = c, .side = side, .pair = pair + 1};
+    t.seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED) + pair;
     mixt__compare_run_folder(c, pair, side, folder);
     MIXT_TRY(train(&t, folder, run, done));
     if (!*done)
@@ -137,9 +189,6 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
     mixt__folder_remove_all(checkpoints); // its weights stay; two states more of each run would fill the disk
     c->longest = mixt__time_now() - started > c->longest ? mixt__time_now() - started : c->longest;
-    t.event.kind = MIXT_COMPARE_RUN;
-    t.event.run = run;
-    if (!mixt__compare_tell(c, t.event))
-        c->halted = true;
+    (void)tell_run(&t, run);
     return MIXT_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "backend/device.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
@@ -23,8 +24,12 @@ enum { NOT_FINITE_MAX = 20, OUTPUTS_MAX = 1 << 26 };
 typedef struct job {
     mixt_verification *v;
     const mixt_verify_options *options;
-    mixt_verify_event event; // figures of the newest
-    bool stopped;            // by the one who watches
+    int64_t run, runs;     // the one under way, from 1, of all
+    int64_t seed;          // of it …
+    const char *precision; // … and its precision
+    int64_t done, total;   // updates, of all runs
+    double started;
+    bool stopped; // by the one who hears how far it is
 } job;
 
 /** One run of it. */
@@ -38,13 +43,20 @@ typedef struct side {
     int not_finite; // losses in a row
 } side;
 
-/** Tells the one who watches, with what `event` holds. */
-static void tell(job *j, mixt_verify_kind kind, const char *text)
+static void tell(job *j, mixt_progress_kind kind, double loss, double accuracy, const char *text)
 {
-    mixt_verify_event event = j->event;
-    event.kind = kind;
-    event.text = text;
-    if (j->options->watch && !j->options->watch(j->options->user, &event))
+    mixt_progress p = mixt__progress(kind, "training");
+    p.what = j->precision;
+    p.unit = "updates";
+    p.done = j->done;
+    p.total = j->total;
+    p.part = j->run;
+    p.parts = j->runs;
+    p.seconds = mixt__time_now() - j->started;
+    p.loss = loss;
+    p.accuracy = accuracy;
+    p.text = text;
+    if (!mixt__tell_on((mixt__teller){j->options->progress, j->options->user}, &p))
         j->stopped = true;
 }
 
@@ -69,10 +81,8 @@ static mixt_status take(void *user, const mixt__made *made)
         step.skipped && isfinite(step.loss) && mixt__trainer_settings_of(s->e.trainer->inner)->scaling.enabled;
     r->not_finite += !finite || (step.skipped && !caught);
     s->not_finite = isfinite(step.loss) ? 0 : s->not_finite + 1;
-    s->job->event.step++;
-    s->job->event.loss = step.loss;
-    s->job->event.accuracy = step.accuracy;
-    tell(s->job, MIXT_VERIFY_STEP, "");
+    s->job->done++;
+    tell(s->job, MIXT_PROGRESS_STEP, step.loss, step.accuracy, "");
     s->engine.stop = s->job->stopped || s->not_finite >= NOT_FINITE_MAX;
     return MIXT_OK;
 }
@@ -244,18 +254,17 @@ static void note(void *user, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tell(user, MIXT_VERIFY_NOTE, text);
+    tell(user, MIXT_PROGRESS_NOTE, NAN, NAN, text);
 }
 
 /** @param first what was loaded is told then, and not again for each run */
 static mixt_status open_side(side *s, bool first)
 {
-    const mixt_verify_event *event = &s->job->event;
     mixt_config *config = s->job->v->config;
     char setting[4200];
-    snprintf(setting, sizeof setting, "precision=%s", event->precision);
+    snprintf(setting, sizeof setting, "precision=%s", s->job->precision);
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
-    snprintf(setting, sizeof setting, "seed=%lld", (long long)event->seed);
+    snprintf(setting, sizeof setting, "seed=%lld", (long long)s->job->seed);
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
     MIXT_TRY(mixt__experiment_open(&s->e, config));
     MIXT_TRY(mixt__experiment_init(&s->e, true, first ? note : NULL, s->job));
@@ -289,32 +298,36 @@ static mixt_status measure(side *s, mixt_verify_side which)
     if (!mixed || s->job->stopped)
         return MIXT_OK;
     MIXT_TRY(compare_outputs(s, &r->trained, &end_size, false));
-    if (s->job->event.seed == v->first_seed)
+    if (s->job->seed == v->first_seed)
         mixt__verify_products(s->e.trainer, s->e.train, r);
     return MIXT_OK;
+}
+
+/** What came of a run. */
+static void tell_run(job *j, const mixt_verify_run *r)
+{
+    char text[200], loss[32];
+    snprintf(text, sizeof text, "seed %lld, %s: loss %s, %.2f ms an update", (long long)j->seed, j->precision,
+             mixt__progress_loss(loss, r->loss), 1e3 * r->step_seconds);
+    tell(j, MIXT_PROGRESS_PART, r->loss, r->accuracy, text);
 }
 
 static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
 {
     side s = {.job = j, .r = &j->v->runs[index][which]};
     s.e.teller = (mixt__teller){j->options->progress, j->options->user};
-    j->event.run++;
-    j->event.seed = j->v->first_seed + index;
-    j->event.precision = which == MIXT_VERIFY_FP32 ? "fp32" : j->v->precision;
+    j->run++;
+    j->seed = j->v->first_seed + index;
+    j->precision = which == MIXT_VERIFY_FP32 ? "fp32" : j->v->precision;
     mixt_status status = open_side(&s, !index && !which);
     if (status == MIXT_OK) {
-        j->event.steps = s.e.total_steps * j->event.runs;
+        j->total = s.e.total_steps * j->runs;
         status = measure(&s, which);
     }
     s.r->losses = s.losses;
     s.r->accuracies = s.accuracies;
-    if (status == MIXT_OK && !j->stopped) {
-        j->event.loss = s.r->loss;
-        j->event.accuracy = s.r->accuracy;
-        j->event.step_seconds = s.r->step_seconds;
-        tell(j, MIXT_VERIFY_RUN, "");
-        j->event.step_seconds = 0;
-    }
+    if (status == MIXT_OK && !j->stopped)
+        tell_run(j, s.r);
     mixt__free(s.seconds);
     mixt__experiment_close(&s.e);
     return status;
@@ -383,8 +396,8 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     v->runs = mixt__alloc((size_t)v->seeds * sizeof *v->runs);
     if (!v->runs)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
-    job j = {.v = v, .options = o, .event = {.runs = v->seeds * MIXT_VERIFY_SIDES}};
-    for (int64_t i = 0; i < j.event.runs && !j.stopped; i++)
+    job j = {.v = v, .options = o, .runs = v->seeds * MIXT_VERIFY_SIDES, .started = mixt__time_now()};
+    for (int64_t i = 0; i < j.runs && !j.stopped; i++)
         MIXT_TRY(run_side(&j, i / MIXT_VERIFY_SIDES, (mixt_verify_side)(i % MIXT_VERIFY_SIDES)));
     if (j.stopped)
         return mixt__fail(MIXT_ERROR_STATE, "stopped before all runs were done: no verdict");

@@ -31,11 +31,13 @@ typedef struct heard {
     int64_t steps, stages, stop_after; // 0: never
 } heard;
 
-static bool hear(void *user, const mixt_adopt_event *e)
+static bool hear(void *user, const mixt_progress *p)
 {
     heard *h = user;
-    h->steps += e->kind == MIXT_ADOPT_STEP;
-    h->stages += e->kind == MIXT_ADOPT_STAGE && *e->text;
+    h->steps += p->kind == MIXT_PROGRESS_STEP;
+    h->stages += p->kind == MIXT_PROGRESS_PART && *p->text;
+    assert_true(p->parts == MIXT_ADOPT_STAGES &&
+                !strcmp(p->task, mixt_adopt_stage_name((mixt_adopt_stage)(p->part - 1))));
     return !h->stop_after || h->steps < h->stop_after;
 }
 
@@ -54,12 +56,13 @@ static void test_stages(void **state)
     mixt_adoption *a;
     heard stopping = {.stop_after = 5}, h = {0};
     mixt_adopt_figure f;
-    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .watch = hear, .user = &stopping), MIXT_OK);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .progress = hear, .user = &stopping), MIXT_OK);
     mixt_adoption_info info = mixt_adoption_describe(a);
     assert_true(info.stopped && info.done == 0 && info.outcome == MIXT_ADOPT_UNDER_WAY && !*info.config);
     assert_false(mixt_adoption_figure(a, 0, &f));
     mixt_adoption_free(a);
-    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .to = "formats", .watch = hear, .user = &h), MIXT_OK);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .to = "formats", .progress = hear, .user = &h),
+                     MIXT_OK);
     info = mixt_adoption_describe(a);
     assert_true(!info.stopped && info.done == 2 && info.entries == 2 && h.stages == 2 && h.steps > 7);
     assert_true(mixt_adoption_figure(a, 0, &f) && f.stage == MIXT_ADOPT_BASELINE && f.good && isfinite(f.loss));

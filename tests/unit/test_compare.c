@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+static char root[4096]; // of the project
+
 static mixt_config *make_config(const char *precision, const char *more)
 {
     char text[600];
@@ -27,12 +29,14 @@ typedef struct heard {
     int64_t steps, runs, notes, stop_after; // 0: never
 } heard;
 
-static bool hear(void *user, const mixt_compare_event *e)
+static bool hear(void *user, const mixt_progress *p)
 {
     heard *h = user;
-    h->steps += e->kind == MIXT_COMPARE_STEP;
-    h->runs += e->kind == MIXT_COMPARE_RUN;
-    h->notes += e->kind == MIXT_COMPARE_NOTE && *e->text;
+    bool step = p->kind == MIXT_PROGRESS_STEP;
+    h->steps += step;
+    h->runs += p->kind == MIXT_PROGRESS_PART && strstr(p->text, *p->what == 'A' ? ", A: loss " : ", B: loss ");
+    h->notes += p->kind == MIXT_PROGRESS_NOTE && *p->text;
+    assert_true(!step || (p->done >= h->steps && p->done <= p->total && p->part >= 1 && p->part <= p->parts));
     return !h->stop_after || h->steps < h->stop_after;
 }
 
@@ -43,9 +47,9 @@ static void test_goes_on(void **state)
     mixt_config *a = make_config("fp32", ""), *b = make_config("bf16", "");
     mixt_comparison *whole, *part;
     heard h = {0}, stopping = {.stop_after = 30};
-    assert_int_equal(mixt_compare(a, b, &whole, .name = "whole", .margin = 0.3, .watch = hear, .user = &h), MIXT_OK);
+    assert_int_equal(mixt_compare(a, b, &whole, .name = "whole", .margin = 0.3, .progress = hear, .user = &h), MIXT_OK);
     assert_true(h.steps == 12 * 12 && h.runs == 12 && h.notes > 0);
-    assert_int_equal(mixt_compare(a, b, &part, .name = "part", .margin = 0.3, .watch = hear, .user = &stopping),
+    assert_int_equal(mixt_compare(a, b, &part, .name = "part", .margin = 0.3, .progress = hear, .user = &stopping),
                      MIXT_OK);
     mixt_comparison_info info = mixt_comparison_describe(part);
     assert_true(info.stopped && info.pairs == 1 && info.verdict == MIXT_STATS_UNDECIDED && stopping.steps == 30);
@@ -71,6 +75,46 @@ static void test_goes_on(void **state)
     mixt_comparison_free(part);
     mixt_config_free(a);
     mixt_config_free(b);
+}
+
+static bool refuse_data(void *user, const mixt_progress *p)
+{
+    *(int *)user += p->kind == MIXT_PROGRESS_DATA;
+    return p->kind != MIXT_PROGRESS_DATA;
+}
+
+/** Ended while a text is tokenised for its first run: nothing is measured, and the next call goes on. */
+static void test_ended_early(void **state)
+{
+    (void)state;
+    mixt_config *configs[2];
+    mixt_comparison *c;
+    char text[6000];
+    int calls = 0;
+    FILE *file = fopen("words.txt", "w");
+    assert_non_null(file);
+    for (int i = 0; i < 200; i++)
+        fprintf(file, "The %d mills stood where two rivers met. ", i);
+    fclose(file);
+    for (int i = 0; i < 2; i++) {
+        snprintf(
+            text, sizeof text,
+            "model: gpt\nprecision: %s\nthreads: 1\nnet: {layers: 1, width: 8, heads: 1}\ndata: {kind: text, path: "
+            "words.txt, seq: 8, tokenizer: gpt2, vocab: %s/tests/data/tokens}\ntrain: {epochs: 0, steps: 2, batch: "
+            "4}\n",
+            i ? "bf16" : "fp32", root);
+        assert_int_equal(mixt_config_new(&configs[i]), MIXT_OK);
+        assert_int_equal(mixt_config_parse(configs[i], text, "test"), MIXT_OK);
+    }
+    assert_int_equal(mixt_compare(configs[0], configs[1], &c, .name = "early", .progress = refuse_data, .user = &calls),
+                     MIXT_OK);
+    assert_true(calls == 1 && mixt_comparison_describe(c).stopped && mixt_comparison_describe(c).used == 0);
+    mixt_comparison_free(c);
+    assert_int_equal(mixt_compare(configs[0], configs[1], &c, .name = "early"), MIXT_OK);
+    assert_true(mixt_comparison_describe(c).pairs >= MIXT_STATS_PAIRS_MIN);
+    mixt_comparison_free(c);
+    mixt_config_free(configs[0]);
+    mixt_config_free(configs[1]);
 }
 
 /** Runs that someone has thinned out: their figures are kept, and what cannot be read is said. */
@@ -131,13 +175,14 @@ static void test_misuse(void **state)
 /** Experiments lie below the folder that a program runs in. */
 static int enter(void **state)
 {
-    return temp_folder_setup(state) || chdir(temp_folder);
+    return !getcwd(root, sizeof root) || temp_folder_setup(state) || chdir(temp_folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_ended_early),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_misuse),
     };

@@ -183,13 +183,15 @@ static void test_injected(void **state)
 /* ---- stopping and going on ---- */
 
 typedef struct stopper {
-    int64_t updates, stop_at;
+    int64_t updates, tried, stop_at;
 } stopper;
 
-static bool stop_later(void *user, const mixt_search_event *event)
+static bool stop_later(void *user, const mixt_progress *p)
 {
     stopper *s = user;
-    s->updates += event->kind == MIXT_SEARCH_STEP;
+    s->updates += p->kind == MIXT_PROGRESS_STEP;
+    s->tried += p->kind == MIXT_PROGRESS_PART && strstr(p->text, "tried ") == p->text;
+    assert_true(*p->task && p->seconds <= p->budget && (p->kind != MIXT_PROGRESS_STEP || strstr(p->text, "(fp32 ")));
     return s->updates < s->stop_at;
 }
 
@@ -202,8 +204,8 @@ static void test_going_on(void **state)
     mixt_search_info i = {0};
     mixt_search_options o = injected_options("again.yaml");
     stopper s = {0};
-    int64_t calls = 0, updates = 0;
-    o.watch = stop_later;
+    int64_t calls = 0, updates = 0, tried = 0;
+    o.progress = stop_later;
     o.user = &s;
     for (; !i.complete; calls++) {
         s = (stopper){.stop_at = 90}; // in the middle of a trial
@@ -213,9 +215,10 @@ static void test_going_on(void **state)
         (void)rules_of(o.write); // a policy at every moment
         mixt_search_free(found);
         updates += s.updates;
+        tried += s.tried;
         assert_true(calls < 40);
     }
-    assert_true(calls > 3 && updates > 3 * 90);
+    assert_true(calls > 3 && updates > 3 * 90 && tried > 0 && tried <= i.tried);
     check_injected(&o, &i);
     s = (stopper){.stop_at = 1}; // nothing is left to do
     must(mixt_search_with(config, &o, &found));

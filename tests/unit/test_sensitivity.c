@@ -394,11 +394,11 @@ static void leaves_the_trainer(void **state)
     stop(&b);
 }
 
-static bool stop_at_three(void *user, const mixt_sensitivity_event *event)
+static bool stop_at_three(void *user, const mixt_progress *p)
 {
-    *(int64_t *)user = event->done;
-    assert_true(event->done <= event->total);
-    return event->done < 3;
+    *(int64_t *)user = p->done;
+    assert_true(p->done <= p->total && *p->what && p->part == 1 && p->parts == 1);
+    return p->done < 3;
 }
 
 static void stops_when_told(void **state)
@@ -408,7 +408,7 @@ static void stops_when_told(void **state)
     (void)state;
     start(&f, healthy, 1);
     mixt_sensitivity_options options =
-        MIXT_OPTIONS(mixt_sensitivity_options, .trials = 1, .watch = stop_at_three, .user = &done);
+        MIXT_OPTIONS(mixt_sensitivity_options, .trials = 1, .progress = stop_at_three, .user = &done);
     assert_int_equal(mixt_sensitivity_of(f.trainer, f.data, &options, &f.s), MIXT_ERROR_STATE);
     assert_null(f.s);
     assert_int_equal(done, 3);

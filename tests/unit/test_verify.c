@@ -34,19 +34,23 @@ typedef struct heard {
     int64_t steps, runs, last, stop_at;
 } heard;
 
-static bool hear(void *user, const mixt_verify_event *event)
+static bool hear(void *user, const mixt_progress *p)
 {
     heard *h = user;
-    assert_in_range(event->run, 1, event->runs);
-    assert_true(event->seed == 5 + (event->run - 1) / 2);
-    assert_string_equal(event->precision, event->run % 2 ? "fp32" : "bf16");
-    if (event->kind == MIXT_VERIFY_STEP) {
-        assert_true(event->step == h->last + 1 && event->step <= event->steps && isfinite(event->loss));
-        h->last = event->step;
+    const char *precision = p->part % 2 ? "fp32" : "bf16";
+    char begins[40];
+    assert_in_range(p->part, 1, p->parts);
+    assert_string_equal(p->what, precision);
+    assert_true(p->seconds >= 0 && isnan(p->budget));
+    if (p->kind == MIXT_PROGRESS_STEP) {
+        assert_true(p->done == h->last + 1 && p->done <= p->total && isfinite(p->loss));
+        h->last = p->done;
         h->steps++;
     }
-    if (event->kind == MIXT_VERIFY_RUN) {
-        assert_true(event->step_seconds > 0 && event->accuracy >= 0);
+    if (p->kind == MIXT_PROGRESS_PART) {
+        snprintf(begins, sizeof begins, "seed %lld, %s: loss ", 5 + (long long)(p->part - 1) / 2, precision);
+        assert_int_equal(strncmp(p->text, begins, strlen(begins)), 0);
+        assert_true(strstr(p->text, " ms an update") && isfinite(p->loss) && p->accuracy >= 0);
         h->runs++;
     }
     return !h->stop_at || h->steps < h->stop_at;
@@ -58,7 +62,7 @@ static void test_checklist(void **state)
     heard h = {0};
     mixt_config *config = tiny("bf16");
     mixt_verification *v;
-    if (mixt_verify(config, &v, .seeds = 2, .steps = STEPS, .watch = hear, .user = &h) != MIXT_OK)
+    if (mixt_verify(config, &v, .seeds = 2, .steps = STEPS, .progress = hear, .user = &h) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     assert_true(h.runs == 4 && h.steps == 4 * STEPS);
     assert_string_equal(mixt_config_string(config, "precision"), "bf16"); // only read
@@ -101,7 +105,8 @@ static void test_stopped(void **state)
     heard h = {.stop_at = STEPS + 3};
     mixt_config *config = tiny("bf16");
     mixt_verification *v;
-    assert_int_equal(mixt_verify(config, &v, .seeds = 1, .steps = STEPS, .watch = hear, .user = &h), MIXT_ERROR_STATE);
+    assert_int_equal(mixt_verify(config, &v, .seeds = 1, .steps = STEPS, .progress = hear, .user = &h),
+                     MIXT_ERROR_STATE);
     assert_null(v);
     assert_true(h.runs == 1 && h.steps == STEPS + 3);
     assert_non_null(strstr(mixt_error_text(), "no verdict"));
