@@ -20,6 +20,7 @@
 #include "mixt/fit.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"
+#include "mixt/judge.h"
 #include "mixt/loss.h"
 #include "mixt/machine.h"
 #include "mixt/metrics.h"

@@ -1,0 +1,149 @@
+/* A judgement in a sentence, and as JSON. */
+#include "judge/judge.h"
+
+#include "base/status.h"
+#include "store/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NUMBER = 40, SENTENCE = 400 };
+
+const char *mixt_claim_name(mixt_claim claim)
+{
+    static const char *const names[MIXT_CLAIM_COUNT] = {"safe", "faster", "smaller", "cheaper"};
+    return (unsigned)claim < MIXT_CLAIM_COUNT ? names[claim] : "?";
+}
+
+const char *mixt_verdict_name(mixt_verdict verdict)
+{
+    static const char *const names[] = {"undecided", "yes", "no"};
+    return (unsigned)verdict <= MIXT_VERDICT_NO ? names[verdict] : "?";
+}
+
+const char *mixt_evidence_name(mixt_evidence evidence)
+{
+    static const char *const names[] = {"predicted", "measured once", "paired over seeds"};
+    return (unsigned)evidence <= MIXT_EVIDENCE_PAIRED ? names[evidence] : "?";
+}
+
+static const char *unit_name(mixt_unit unit)
+{
+    static const char *const names[] = {"share", "points", "times", "plain"};
+    return (unsigned)unit <= MIXT_UNIT_PLAIN ? names[unit] : "?";
+}
+
+/* ---- the sentence ---- */
+
+/** @param sign a plus is written where it is a change */
+static const char *number(char text[NUMBER], const mixt_judgement *j, double value, bool sign)
+{
+    bool percent = j->unit == MIXT_UNIT_SHARE || j->unit == MIXT_UNIT_POINTS;
+    double shown = percent ? 100 * value : value;
+    const char *unit = j->unit == MIXT_UNIT_SHARE    ? "%"
+                       : j->unit == MIXT_UNIT_POINTS ? " points"
+                       : j->unit == MIXT_UNIT_TIMES  ? "x"
+                                                     : "";
+    if (j->unit != MIXT_UNIT_PLAIN && fabs(shown) < 0.005)
+        shown = 0; // no -0.00%
+    int digits = j->unit == MIXT_UNIT_PLAIN ? 4 : fabs(shown) < 100 ? 2 : 0;
+    if (isnan(value))
+        snprintf(text, NUMBER, "not known");
+    else if (j->unit == MIXT_UNIT_PLAIN)
+        snprintf(text, NUMBER, sign ? "%+.*g" : "%.*g", digits, shown);
+    else
+        snprintf(text, NUMBER, sign ? "%+.*f%s" : "%.*f%s", digits, shown, unit);
+    return text;
+}
+
+/** The margin as it was given: 0.5%, not 0.50%. */
+static const char *margin_text(char text[NUMBER], const mixt_judgement *j)
+{
+    bool percent = j->unit == MIXT_UNIT_SHARE || j->unit == MIXT_UNIT_POINTS;
+    const char *unit = j->unit == MIXT_UNIT_SHARE    ? "%"
+                       : j->unit == MIXT_UNIT_POINTS ? " points"
+                       : j->unit == MIXT_UNIT_TIMES  ? "x"
+                                                     : "";
+    snprintf(text, NUMBER, "%.4g%s", percent ? 100 * j->margin : j->margin, unit);
+    return text;
+}
+
+/** "8 pairs of 200 updates each, 7 more pairs would tell" */
+static void evidence_text(char text[SENTENCE], const mixt_judgement *j)
+{
+    int used = j->evidence == MIXT_EVIDENCE_PAIRED ? snprintf(text, SENTENCE, "%lld pairs", (long long)j->pairs)
+                                                   : snprintf(text, SENTENCE, "%s", mixt_evidence_name(j->evidence));
+    if (j->updates > 0)
+        used += snprintf(text + used, (size_t)(SENTENCE - used), " of %lld updates%s", (long long)j->updates,
+                         j->evidence == MIXT_EVIDENCE_PAIRED ? " each" : "");
+    if (j->verdict != MIXT_VERDICT_UNDECIDED)
+        return;
+    if (j->needs > 0)
+        snprintf(text + used, (size_t)(SENTENCE - used), ", %lld more pair%s would tell", (long long)j->needs,
+                 j->needs == 1 ? "" : "s");
+    else if (j->needs == MIXT_JUDGE_NEVER)
+        snprintf(text + used, (size_t)(SENTENCE - used), ", more pairs than anyone makes would be needed to tell");
+}
+
+static void sentence(char text[SENTENCE], const mixt_judgement *j)
+{
+    char value[NUMBER], low[NUMBER], high[NUMBER], margin[NUMBER], evidence[SENTENCE], range[3 * NUMBER] = "";
+    bool sign = j->claim == MIXT_CLAIM_SAFE;
+    if (!isnan(j->low) && !isnan(j->high))
+        snprintf(range, sizeof range, " (%s to %s)", number(low, j, j->low, sign), number(high, j, j->high, sign));
+    evidence_text(evidence, j);
+    snprintf(text, SENTENCE, "%s: %s; %s %s%s, margin %s; %.200s", mixt_claim_name(j->claim),
+             mixt_verdict_name(j->verdict), j->statistic ? j->statistic : "", number(value, j, j->value, sign), range,
+             margin_text(margin, j), evidence);
+}
+
+mixt_status mixt_judgement_text(const mixt_judgement *judgement, char **text)
+{
+    char made[SENTENCE];
+    MIXT_TRY(mixt__need(text));
+    *text = NULL;
+    MIXT_TRY(mixt__need(judgement));
+    sentence(made, judgement);
+    *text = strdup(made); // for mixt_free, which is free
+    return *text ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a judgement");
+}
+
+/* ---- JSON ---- */
+
+static void set_number(json_t *o, const char *key, double value)
+{
+    mixt__json_set(o, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+json_t *mixt__judgement_object(const mixt_judgement *j)
+{
+    char text[SENTENCE];
+    json_t *o = json_object();
+    sentence(text, j);
+    mixt__json_set_text(o, "claim", mixt_claim_name(j->claim));
+    mixt__json_set_text(o, "verdict", mixt_verdict_name(j->verdict));
+    mixt__json_set_text(o, "statistic", j->statistic ? j->statistic : "");
+    mixt__json_set_text(o, "unit", unit_name(j->unit));
+    set_number(o, "value", j->value);
+    set_number(o, "low", j->low);
+    set_number(o, "high", j->high);
+    set_number(o, "margin", j->margin);
+    mixt__json_set_text(o, "evidence", mixt_evidence_name(j->evidence));
+    mixt__json_set(o, "pairs", json_integer(j->pairs));
+    mixt__json_set(o, "updates", j->updates > 0 ? json_integer(j->updates) : json_null());
+    mixt__json_set(o, "needs", j->needs == MIXT_JUDGE_NEVER ? json_null() : json_integer(j->needs));
+    mixt__json_set_text(o, "text", text);
+    return o;
+}
+
+mixt_status mixt_judgement_json(const mixt_judgement *judgement, char **json)
+{
+    MIXT_TRY(mixt__need(json));
+    *json = NULL;
+    MIXT_TRY(mixt__need(judgement));
+    json_t *o = mixt__judgement_object(judgement);
+    *json = mixt__json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    return *json ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a judgement");
+}
