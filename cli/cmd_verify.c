@@ -1,8 +1,9 @@
-/* mixt verify: whether mixed precision is worth it and safe for a configuration, measured. */
+/* mixt verify: is a precision safe for a configuration, and is it worth it here? */
 #include "cli/commands.h"
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/progress.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -102,11 +103,12 @@ static void print_json(const mixt_verify_line *l)
     json_decref(o);
 }
 
-static void print_table(const mixt_verification *v)
+/** @param gate a line that fails decides the exit status */
+static void print_table(const mixt_verification *v, bool gate)
 {
     cli_table t = {0};
     const mixt_verify_line *l;
-    cli_table_column(&t, "check", CLI_LEFT);
+    cli_table_column(&t, "checklist", CLI_LEFT);
     cli_table_column(&t, "value", CLI_RIGHT);
     cli_table_column(&t, "wanted", CLI_RIGHT);
     cli_table_column(&t, "", CLI_LEFT);
@@ -121,10 +123,11 @@ static void print_table(const mixt_verification *v)
         cli_table_cell_styled(&t,
                               !l->measured ? CLI_DIM
                               : l->pass    ? CLI_GREEN
-                                           : CLI_RED,
+                              : gate       ? CLI_RED
+                                           : CLI_YELLOW,
                               !l->measured ? "-"
                               : l->pass    ? "pass"
-                                           : "FAIL");
+                                           : "fail");
         cli_table_cell(&t, "%s", l->note);
     }
     cli_table_print(&t, stdout, 0);
@@ -186,16 +189,46 @@ static void print_figures(const cli_args *args, const mixt_verification *v)
     cli_table_free(&t);
 }
 
+/* ---- the verdicts ---- */
+
+static void print_judgement_json(const mixt_judgement *j)
+{
+    json_t *o = json_pack("{s:o}", "judgement", cli_judgement_json(j));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+/** "safe; worth it here: 1.62x as fast, 48% less memory". What is not decided is not claimed. */
+static void print_summary(const mixt_verification *v)
+{
+    mixt_verification_info info = mixt_verification_describe(v);
+    const mixt_judgement *faster = mixt_verification_judgement(v, MIXT_CLAIM_FASTER);
+    const mixt_judgement *smaller = mixt_verification_judgement(v, MIXT_CLAIM_SMALLER);
+    static const char *const safe[] = {"not shown to be safe", "safe", "not safe"};
+    static const char *const worth[] = {"not shown to be worth it here", "worth it here", "not worth it here"};
+    printf("%s against fp32: %s; %s: ", info.precision, safe[info.safe], worth[info.worth_it]);
+    if (faster->verdict == MIXT_VERDICT_UNDECIDED)
+        printf("speed undecided, ");
+    else
+        printf("%.2fx as fast, ", faster->value);
+    printf("%.0f%% %s memory\n", 100 * fabs(smaller->value), smaller->value < 0 ? "more" : "less");
+}
+
 static void report(const cli_args *args, const mixt_verification *v)
 {
     const mixt_verify_figure *f;
-    bool asked = cli_given(args, "target") || cli_given(args, "cost");
-    mixt_verification_info info = mixt_verification_describe(v);
+    bool asked = cli_given(args, "target") || cli_given(args, "cost"), json = cli_flag(args, "json");
     const mixt_verify_line *l;
-    if (!cli_flag(args, "json")) {
-        print_table(v);
+    if (!json) {
+        print_table(v, cli_flag(args, "require"));
         print_figures(args, v);
-        printf("%s against fp32: %s\n", info.precision, info.accepted ? "accepted" : "not accepted");
+    }
+    for (mixt_claim c = 0; c < MIXT_CLAIM_COUNT; c++)
+        if (mixt_verification_judgement(v, c))
+            (json ? print_judgement_json : cli_judgement_print)(mixt_verification_judgement(v, c));
+    if (!json) {
+        print_summary(v);
         return;
     }
     for (int i = 0; (l = mixt_verification_line(v, i)); i++)
@@ -318,14 +351,18 @@ static int check_seeds(const cli_args *args, const mixt_config *config)
                      (long long)seed, (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
 }
 
-static mixt_status verify(const cli_args *args, const mixt_config *config, bool *good)
+/** @param verdict the exit status that it stands for */
+static mixt_status verify(const cli_args *args, const mixt_config *config, int *verdict)
 {
     mixt_verification *v = NULL;
     CLI_TRY(check_files(args));
     mixt_status status = measure(args, config, &v);
     if (status == MIXT_OK) {
         report(args, v);
-        *good = mixt_verification_describe(v).accepted;
+        mixt_verification_info info = mixt_verification_describe(v);
+        *verdict = cli_judgement_status(info.safe);
+        if (cli_flag(args, "require") && !info.checklist)
+            *verdict = CLI_NOT_SAFE;
     }
     if (status == MIXT_OK && cli_given(args, "out"))
         status = mixt_verification_write(v, cli_text(args, "out"), cli_flag(args, "overwrite"));
@@ -338,17 +375,16 @@ static mixt_status verify(const cli_args *args, const mixt_config *config, bool 
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    bool good = false;
-    int status = check_options(args);
+    int status = check_options(args), verdict = CLI_OK;
     if (status != CLI_OK)
         return status;
     status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK)
         status = check_seeds(args, config);
-    if (status == CLI_OK && verify(args, config, &good) != MIXT_OK)
+    if (status == CLI_OK && verify(args, config, &verdict) != MIXT_OK)
         status = cli_failed();
     mixt_config_free(config);
-    return status == CLI_OK && !good ? CLI_FAILED : status;
+    return status == CLI_OK ? verdict : status;
 }
 
 const cli_command cli_verify_command = {
@@ -356,19 +392,16 @@ const cli_command cli_verify_command = {
     .summary = "measure whether a precision is safe and worth it",
     .description =
         "Trains CONFIG in strict FP32 and in its own precision, from the same weights (drawn, or of init) on the same "
-        "batches, once for "
-        "each seed, and prints the acceptance checklist: speed-up, memory saved, accuracy or loss lost with its "
-        "interval over the seeds, Tensor Core use (on a GPU), NaN and Inf, and the mean difference of outputs. The "
-        "thresholds are keys: verify.speedup, verify.memory, verify.lost, verify.tensor_cores, verify.output. Of "
-        "Tensor Cores it judges the share of the matrix FLOPs that they do by the plan, and tells how busy the GPU's "
-        "counters saw them, in training and in the products alone; beside the output difference it tells what the "
-        "format itself allows.\n\n"
-        "Below the checklist stands what nothing is judged by: updates and time until a target was reached, as the "
-        "mean over a twentieth of the updates, and the cost of a run. Without --target it is the higher of a seed's "
-        "two losses at the end, so that both get there.\n\n"
-        "The exit status is 0 when every line that could be measured passes, 1 when one fails or a run does, 2 when "
-        "the command line is wrong. Nothing is written but the plot and --out, which 'mixt table' reads. Ctrl-C stops "
-        "without a verdict.",
+        "batches, once for each seed, and answers two questions.\n\n"
+        "Safe: the loss or accuracy is not worse by verify.lost, shown over the seeds; no number is NaN or Inf beyond "
+        "what a loss scaler handles; and outputs are as close to FP32's as rounding the weights explains. Worth it "
+        "here: faster, smaller, or with --cost cheaper than FP32.\n\n"
+        "Above the verdicts stand the acceptance checklist, with thresholds verify.speedup, verify.memory, "
+        "verify.lost, verify.tensor_cores and verify.output, which decides only with --require, and what it takes to "
+        "reach a target: without --target the higher of a seed's two losses at the end, so that both get there.\n\n"
+        "The exit status is 0 when it is safe, 3 when it is not (or with --require when a line of the checklist "
+        "fails), 4 when more seeds would be needed to tell, 1 when a run fails, 2 when the command line is wrong. "
+        "Nothing is written but the plot and --out, which 'mixt table' reads. Ctrl-C stops without a verdict.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
@@ -376,8 +409,8 @@ const cli_command cli_verify_command = {
         },
     .options =
         {
-            {"seeds", 'n', CLI_INT, "N", .fallback = "3", .min = 1, .max = MIXT_VERIFY_SEEDS_MAX,
-             .help = "runs of each precision, with seeds from the configuration's on"},
+            {"seeds", 'n', CLI_INT, "N", .fallback = "6", .min = 1, .max = MIXT_VERIFY_SEEDS_MAX,
+             .help = "runs of each precision, with seeds from the configuration's on; fewer than 6 decide nothing"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
              .help = "updates of each run; default: as the configuration says"},
             {"target", .kind = CLI_TEXT, .metavar = "T",
@@ -385,13 +418,14 @@ const cli_command cli_verify_command = {
             {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "of an hour of this machine, as 2.50/h"},
             {"plot", .kind = CLI_TEXT, .metavar = "FILE.svg", .help = "draw both learning curves, seeds as bands"},
             {"out", 'o', CLI_TEXT, "FILE.json", .help = "keep every run's figures, for 'mixt table'"},
+            {"require", .kind = CLI_FLAG, .help = "fail with status 3 where a line of the checklist fails"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace the files of --plot and --out if they exist"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object a line of the checklist"},
+            {"json", .kind = CLI_FLAG, .help = "print a JSON object for each verdict and line of the checklist"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {
-            {"mixt verify configs/digits.yaml --plot curves.svg", "BF16 against FP32 over 3 seeds"},
+            {"mixt verify configs/digits.yaml --plot curves.svg", "BF16 against FP32 over 6 seeds"},
             {"mixt verify configs/gpt.yaml data.path=FILE precision=fp16 --seeds 5 --steps 500 --json", "for a script"},
             {"mixt verify configs/digits.yaml --target 90% --cost 2.50/h", "what 90% of training accuracy takes"},
         },

@@ -1,18 +1,21 @@
-/* Whether a precision is safe and worth it for a configuration, measured: the acceptance checklist.
+/* Is a precision safe for a configuration, and is it worth it here? Measured.
  *
  *   mixt_verification *v;
- *   if (mixt_verify(config, &v, .seeds = 3) == MIXT_OK)
- *       printf("%s\n", mixt_verification_describe(v).accepted ? "accepted" : "not accepted");
+ *   if (mixt_verify(config, &v, .seeds = 6) == MIXT_OK)
+ *       printf("safe: %s\n", mixt_verdict_name(mixt_verification_describe(v).safe));
  *   mixt_verification_free(v);
  *
  * Strict FP32 and the configuration's own precision are trained from the same weights on the same batches, once for
- * each seed, and compared. The thresholds are keys of the configuration: verify.speedup, verify.memory, verify.lost,
- * verify.tensor_cores, verify.output.
+ * each seed, and compared. The precision is *safe* where it loses less than verify.lost, makes no number that is not
+ * finite beyond what a loss scaler handles, and its outputs are as close to FP32's as its formats allow. It is *worth
+ * it* where it is faster, smaller or cheaper. Beside both stands the acceptance checklist, whose thresholds are
+ * verify.speedup, verify.memory, verify.lost, verify.tensor_cores and verify.output: it decides nothing.
  */
 #ifndef MIXT_VERIFY_H
 #define MIXT_VERIFY_H
 
 #include "mixt/config.h"
+#include "mixt/judge.h"
 #include "mixt/progress.h"
 #include "mixt/stats.h"
 #include "mixt/train.h"
@@ -29,7 +32,8 @@ typedef enum mixt_verify_side { MIXT_VERIFY_FP32, MIXT_VERIFY_MIXED, MIXT_VERIFY
 
 typedef struct mixt_verify_options {
     size_t struct_size;
-    int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default 3 */
+    int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default MIXT_STATS_PAIRS_MIN:
+                        fewer decide nothing */
     int64_t steps; /**< updates of each run; default: as the configuration says */
     /** What counts as there, for "time to target" and what goes with it: the loss of training, as the mean over a
      *  twentieth of the updates. Default MIXT_AUTO: the higher of a seed's two losses at the end, so that both get
@@ -44,8 +48,8 @@ typedef struct mixt_verify_options {
 } mixt_verify_options;
 MIXT_API void mixt_verify_options_default(mixt_verify_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_verify_options                                                                              \
-    .struct_size = sizeof(mixt_verify_options), .seeds = 3, .price = MIXT_AUTO, .target_loss = MIXT_AUTO,              \
-    .target_accuracy = MIXT_AUTO
+    .struct_size = sizeof(mixt_verify_options), .seeds = MIXT_STATS_PAIRS_MIN, .price = MIXT_AUTO,                     \
+    .target_loss = MIXT_AUTO, .target_accuracy = MIXT_AUTO
 
 /**
  * Trains every seed in both precisions and measures each run.
@@ -64,13 +68,24 @@ MIXT_API void mixt_verification_free(mixt_verification *verification);
 /* ---- what was found ---- */
 
 typedef struct mixt_verification_info {
-    bool accepted;         /**< no line that could be measured failed */
+    mixt_verdict safe;
+    mixt_verdict worth_it; /**< faster, smaller or cheaper: yes where one is, no where none is */
+    bool checklist;        /**< no line of the checklist that could be measured failed */
     const char *precision; /**< that was held against FP32 */
     const char *model;
     int64_t seeds, first_seed;
 } mixt_verification_info;
-/** Strings belong to the verification. Of none, or one that was freed, nothing is accepted. */
+/** Strings belong to the verification. Of none, or one that was freed, nothing is known. */
 MIXT_API mixt_verification_info mixt_verification_describe(const mixt_verification *verification);
+
+/** SAFE, FASTER, SMALLER, and CHEAPER where a price is given. NULL: not judged. */
+MIXT_API const mixt_judgement *mixt_verification_judgement(const mixt_verification *verification, mixt_claim claim);
+
+/** What SAFE rests on: all of these must hold. */
+enum { MIXT_VERIFY_PARTS = 4 };
+/** Loss or accuracy over the seeds, numbers that are not finite, outputs at the weights that training begins with, and
+ *  at those that it ends with. @param index from 0 to below MIXT_VERIFY_PARTS; NULL past that. */
+MIXT_API const mixt_judgement *mixt_verification_part(const mixt_verification *verification, int index);
 
 /** What a value must be next to its threshold. */
 typedef enum mixt_verify_rule { MIXT_VERIFY_ABOVE, MIXT_VERIFY_BELOW, MIXT_VERIFY_AT_MOST } mixt_verify_rule;
@@ -116,18 +131,20 @@ typedef struct mixt_verify_run {
     double tensor_cores;      /**< share of the matrix work on Tensor Cores, by the plan; NaN: not a GPU */
     double tensor_active;     /**< share of the time of training in which Tensor Cores were at work, by the device's own
                                    counters; NaN: it has none that may be read */
-    double products_share;  /**< mixed, first seed: share of a step's time in matrix products, timed op by op; NaN: not
-                                 known, as are the next two */
-    double products_flops;  /**< operations a second in them */
-    double products_active; /**< share of their time in which Tensor Cores were at work, by the device's own counters,
-                                 read while steps ran op by op; NaN: it has none that may be read */
-    double target_steps;    /**< updates until the target was reached; NaN: it was not */
-    double difference;      /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
-    double trained;         /**< mixed: the same at the weights it ends with */
-    double output_size;     /**< mixed: mean size of FP32's outputs at the weights it begins with */
-    double rounding;        /**< mixed: the difference that rounding the weights to their format makes, all arithmetic
-                                 in FP32: what the format itself allows. NaN: no weights are rounded */
-    mixt_dtype format;      /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
+    double products_share;   /**< mixed, first seed: share of a step's time in matrix products, timed op by op; NaN: not
+                                  known, as are the next two */
+    double products_flops;   /**< operations a second in them */
+    double products_active;  /**< share of their time in which Tensor Cores were at work, by the device's own counters,
+                                  read while steps ran op by op; NaN: it has none that may be read */
+    double target_steps;     /**< updates until the target was reached; NaN: it was not */
+    double difference;       /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
+    double trained;          /**< mixed: the same at the weights it ends with */
+    double output_size;      /**< mixed: mean size of FP32's outputs at the weights it begins with */
+    double rounding;         /**< mixed: the difference that rounding the weights to their format makes, all arithmetic
+                                  in FP32: what the format itself allows. NaN: no weights are rounded */
+    double trained_rounding; /**< mixed: the same at the weights it ends with */
+    double trained_size;     /**< mixed: mean size of FP32's outputs there */
+    mixt_dtype format;       /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
 } mixt_verify_run;
 /** @param seed from 0 to below `seeds`; NULL past that. */
 MIXT_API const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,

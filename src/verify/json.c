@@ -1,6 +1,7 @@
 /* A verification as a file of JSON: all that was measured, for mixt table and for scripts. */
 #include "verify/verify.h"
 
+#include "judge/judge.h"
 #include "run/open/inputs.h"
 #include "run/report/metrics.h"
 #include "run/report/rows.h"
@@ -82,12 +83,23 @@ mixt_status mixt_verification_write(const mixt_verification *v, const char *path
     char *config = config_text(v->config);
     if (!config)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
+    mixt_verification_info info = mixt_verification_describe(v);
     json_t *all = json_object(), *lines = json_array(), *figures = json_array(), *runs = json_array();
+    json_t *judgements = json_array(), *parts = json_array();
     mixt__json_set_text(all, "kind", MIXT_VERIFY_KIND);
     mixt__json_set(all, "version", json_integer(1));
     mixt__json_set_text(all, "model", v->model);
     mixt__json_set_text(all, "precision", v->precision);
-    mixt__json_set(all, "accepted", json_boolean(mixt_verification_describe(v).accepted));
+    mixt__json_set_text(all, "safe", mixt_verdict_name(info.safe));
+    mixt__json_set_text(all, "worth_it", mixt_verdict_name(info.worth_it));
+    mixt__json_set(all, "checklist", json_boolean(info.checklist));
+    for (mixt_claim c = 0; c < MIXT_CLAIM_COUNT; c++)
+        if (mixt_verification_judgement(v, c))
+            mixt__json_add(judgements, mixt__judgement_object(mixt_verification_judgement(v, c)));
+    for (int i = 0; i < MIXT_VERIFY_PARTS; i++)
+        mixt__json_add(parts, mixt__judgement_object(&v->parts[i]));
+    mixt__json_set(all, "judgements", judgements);
+    mixt__json_set(all, "safe_parts", parts);
     for (int i = 0; i < MIXT_VERIFY_LINES; i++)
         mixt__json_add(lines, line_object(&v->lines[i]));
     for (int64_t i = 0; i < v->seeds * MIXT_VERIFY_SIDES; i++)

@@ -1,4 +1,4 @@
-/* From measurements to verdicts: one function a line of the checklist. */
+/* The checklist: one function a line of it. It is printed beside the verdict, and decides nothing. */
 #include "verify/verify.h"
 
 #include "base/isa.h"
@@ -79,25 +79,6 @@ __attribute__((format(printf, 2, 3))) static void add(mixt_verify_line *l, const
     va_end(args);
 }
 
-/** What mixt compare would conclude from these pairs, with the threshold as margin. The line passes by its mean: few
- *  seeds are the rule here, and are no proof. */
-static void add_verdict(mixt_verify_line *l, const double *worse, int64_t seeds)
-{
-    mixt_stats_judgement j;
-    if (seeds < 2 || !(l->threshold > 0) || mixt_stats_judge(worse, seeds, l->threshold, NULL, 0, &j) != MIXT_OK)
-        return;
-    if (j.verdict == MIXT_STATS_NON_INFERIOR)
-        add(l, "; as mixt compare judges: non-inferior (p = %.2g)", j.p);
-    else if (j.verdict == MIXT_STATS_INFERIOR)
-        add(l, "; as mixt compare judges: inferior (p = %.2g)", j.p_inferior);
-    else if (seeds < MIXT_STATS_PAIRS_MIN)
-        add(l, "; a verdict as mixt compare's takes at least %d seeds", MIXT_STATS_PAIRS_MIN);
-    else
-        add(l, "; as mixt compare judges: undecided");
-    if (j.verdict == MIXT_STATS_UNDECIDED && seeds >= MIXT_STATS_PAIRS_MIN && j.more <= MIXT_VERIFY_SEEDS_MAX)
-        add(l, ", and %lld more seeds would tell", (long long)j.more);
-}
-
 /** Points of accuracy, or percent of the loss. */
 static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
 {
@@ -120,10 +101,8 @@ static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
     add(l, v->validated ? "" : ", of the last updates");
     if (v->seeds > 1)
         add(l, "; 95%% interval over %lld seeds %+.3f to %+.3f", (long long)v->seeds, r.low, r.high);
-    if (all.mean < l->threshold && !(r.high < l->threshold))
-        add(l, v->seeds > 1 ? ", which reaches past the threshold: more seeds would tell"
-                            : "; one seed says nothing about the spread");
-    add_verdict(l, a, v->seeds);
+    if (all.mean < l->threshold && v->seeds < 2)
+        add(l, "; one seed says nothing about the spread");
 }
 
 /** What the products of a step take, and what Tensor Cores did meanwhile; nothing is judged by it. */
@@ -195,8 +174,7 @@ static void judge_output(const mixt_verification *v, mixt_verify_line *l)
         "; the format allows %.2g: that much comes from rounding the weights to %s's %d bits, all arithmetic in FP32",
         rounding, mixt_dtype_name(format), (int)lround(-log2(mixt__dtype_roundoff(format))));
     if (rounding >= l->threshold)
-        add(l, ", so that less than %g is more than it can give; ask for what it can, as in verify.output=%.1g",
-            l->threshold, 2 * rounding);
+        add(l, ", so that less than %g is more than it can give", l->threshold);
 }
 
 /** NaN never does. */
@@ -207,7 +185,7 @@ static bool holds(const mixt_verify_line *l)
                                           : l->value <= l->threshold;
 }
 
-void mixt__verify_judge(mixt_verification *v)
+void mixt__verify_lines(mixt_verification *v)
 {
     static const struct {
         const char *name, *what, *unit;

@@ -180,8 +180,9 @@ static double difference(const float *mixed, const float *fp32, int64_t count, i
     return sum / (double)count;
 }
 
-/** What rounding the weights to the policy's formats does to FP32's outputs `exact`. */
-static mixt_status measure_rounding(side *s, const mixt__batch_spec *spec, const void *input, const float *exact)
+/** What rounding the weights to the policy's formats does to FP32's outputs `exact`; NaN: none are rounded. */
+static mixt_status measure_rounding(side *s, const mixt__batch_spec *spec, const void *input, const float *exact,
+                                    double *rounding)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__verify_weights kept;
@@ -194,14 +195,14 @@ static mixt_status measure_rounding(side *s, const mixt__batch_spec *spec, const
     mixt_status restored = mixt__verify_restore(s->e.trainer, &kept);
     s->r->format = kept.format;
     if (status == MIXT_OK && rounded)
-        s->r->rounding = difference(rounded, exact, count, &ignored, &size);
+        *rounding = difference(rounded, exact, count, &ignored, &size);
     mixt__free(rounded);
     return status == MIXT_OK ? restored : status;
 }
 
-/** Compares both policies on the first samples of the validation part, at the weights as they are.
- *  @param rounding also measures what rounding the weights alone does */
-static mixt_status compare_outputs(side *s, double *result, double *size, bool rounding)
+/** Compares both policies on the first samples of the validation part, at the weights as they are, and with what
+ *  rounding the weights alone does. */
+static mixt_status compare_outputs(side *s, double *result, double *size, double *rounding)
 {
     mixt_data *data = s->e.val ? s->e.val : s->e.train;
     const mixt_data_info *info = mixt_data_describe(data);
@@ -222,8 +223,8 @@ static mixt_status compare_outputs(side *s, double *result, double *size, bool r
         status = outputs(s, &mixt__trainer_settings_of(s->e.trainer->inner)->policy, &spec, input, &b, &outs);
     if (status == MIXT_OK)
         *result = difference(b, a, outs, &s->r->not_finite, size);
-    if (status == MIXT_OK && rounding)
-        status = measure_rounding(s, &spec, input, a);
+    if (status == MIXT_OK)
+        status = measure_rounding(s, &spec, input, a, rounding);
     mixt__free(a);
     mixt__free(b);
     mixt__free(input);
@@ -281,12 +282,12 @@ static mixt_status measure(side *s, mixt_verify_side which)
     v->validated = s->e.val != NULL;
     v->fp16 = v->fp16 || mixt__policy_needs_scaling(&mixt__trainer_settings_of(s->e.trainer->inner)->policy);
     r->tensor_cores = v->host ? (double)NAN : tensor_cores(mixt__trainer_compiled(s->e.trainer->inner));
-    double end_size;
-    r->difference = r->trained = r->output_size = r->rounding = r->tensor_active = NAN;
+    r->difference = r->output_size = r->rounding = NAN;
+    r->trained = r->trained_size = r->trained_rounding = r->tensor_active = NAN;
     r->products_share = r->products_flops = r->products_active = NAN;
     r->format = MIXT_DTYPE_NONE;
     if (mixed)
-        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size, true));
+        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size, &r->rounding));
     mixt__device *device = s->e.context->device;
     bool counts = device->backend->activity && device->backend->activity(device, NULL);
     MIXT_TRY(train(s));
@@ -297,7 +298,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
     MIXT_TRY(evaluate(s));
     if (!mixed || s->job->stopped)
         return MIXT_OK;
-    MIXT_TRY(compare_outputs(s, &r->trained, &end_size, false));
+    MIXT_TRY(compare_outputs(s, &r->trained, &r->trained_size, &r->trained_rounding));
     if (s->job->seed == v->first_seed)
         mixt__verify_products(s->e.trainer, s->e.train, r);
     return MIXT_OK;
@@ -401,9 +402,9 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
         MIXT_TRY(run_side(&j, i / MIXT_VERIFY_SIDES, (mixt_verify_side)(i % MIXT_VERIFY_SIDES)));
     if (j.stopped)
         return mixt__fail(MIXT_ERROR_STATE, "stopped before all runs were done: no verdict");
-    mixt__verify_judge(v);
     mixt__verify_find_targets(v);
-    return MIXT_OK;
+    mixt__verify_lines(v);
+    return mixt__verify_judge(v);
 }
 
 mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
@@ -448,12 +449,32 @@ mixt_verification_info mixt_verification_describe(const mixt_verification *v)
 {
     if (mixt__need_open(v, "verification") != MIXT_OK)
         return (mixt_verification_info){.precision = "", .model = ""};
-    mixt_verification_info info = {.accepted = true, .precision = v->precision, .model = v->model};
+    mixt_verification_info info = {.checklist = true, .precision = v->precision, .model = v->model};
     info.seeds = v->seeds;
     info.first_seed = v->first_seed;
+    info.safe = v->judgements[MIXT_CLAIM_SAFE].verdict;
+    info.worth_it = MIXT_VERDICT_NO;
+    for (mixt_claim c = MIXT_CLAIM_FASTER; c < MIXT_CLAIM_COUNT; c++)
+        if (v->judgements[c].statistic && info.worth_it != MIXT_VERDICT_YES &&
+            v->judgements[c].verdict != MIXT_VERDICT_NO)
+            info.worth_it = v->judgements[c].verdict;
     for (int i = 0; i < MIXT_VERIFY_LINES; i++)
-        info.accepted = info.accepted && (v->lines[i].pass || !v->lines[i].measured);
+        info.checklist = info.checklist && (v->lines[i].pass || !v->lines[i].measured);
     return info;
+}
+
+const mixt_judgement *mixt_verification_judgement(const mixt_verification *v, mixt_claim claim)
+{
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return NULL;
+    return (unsigned)claim < MIXT_CLAIM_COUNT && v->judgements[claim].statistic ? &v->judgements[claim] : NULL;
+}
+
+const mixt_judgement *mixt_verification_part(const mixt_verification *v, int index)
+{
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return NULL;
+    return index >= 0 && index < MIXT_VERIFY_PARTS ? &v->parts[index] : NULL;
 }
 
 const mixt_verify_line *mixt_verification_line(const mixt_verification *v, int index)

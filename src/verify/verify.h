@@ -1,4 +1,4 @@
-/* What was measured, for the files of this folder: verify.c trains, lines.c turns measurements into verdicts. */
+/* What was measured, for the files of this folder: verify.c trains, judge.c judges, lines.c fills in the checklist. */
 #ifndef MIXT_VERIFY_VERIFY_H
 #define MIXT_VERIFY_VERIFY_H
 
@@ -20,12 +20,15 @@ struct mixt_verification {
     bool validated;                             // there is a validation part
     bool host, fp16;                            // on the CPU; the policy may use FP16
     double target_loss, target_accuracy, price; // 0: not given
+    mixt_judgement judgements[MIXT_CLAIM_COUNT], parts[MIXT_VERIFY_PARTS];
     mixt_verify_line lines[MIXT_VERIFY_LINES];
     mixt_verify_figure figures[MIXT_VERIFY_FIGURES];
 };
 
-/** Fills in the lines from the runs. */
-void mixt__verify_judge(mixt_verification *v);
+/** Fills in the judgements from the runs: safe, and worth it. */
+mixt_status mixt__verify_judge(mixt_verification *v);
+/** Fills in the lines of the checklist. */
+void mixt__verify_lines(mixt_verification *v);
 /** Fills in target_steps of the runs and the figures. */
 void mixt__verify_find_targets(mixt_verification *v);
 

@@ -78,9 +78,9 @@ shortened() {
     *compare*runs/*) echo '|| [ $? = 4 ]' ;; # one run of each allows no verdict
     *compare*--seeds*) echo "--seeds 7 --margin 20% train.steps=30 data.limit=256 train.batch=32" ;;
     *compare*) echo "--margin 20% train.steps=30 data.limit=256 train.batch=32" ;;
-    *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
+    *verify*configs/gpt*) echo "--steps 2 verify.lost=1000 $tokens" ;;
     *table*) ;; # only reads
-    *verify*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 data.limit=64 train.batch=8" ;;
+    *verify*) echo "--steps 2 verify.lost=1000 data.limit=64 train.batch=8" ;;
     *' train '*faults=*) echo "data.limit=1024 train.batch=8" ;; # the update of the fault must come
     *out=runs/[ab]*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points
     *train*configs/gpt* | *plan*configs/gpt*--profile*) echo "train.steps=1 $tokens" ;;

@@ -69,13 +69,13 @@ verify() {
     local steps=${STEPS:-60} small="" images=6000 held=1024
     [ "${QUICK:-0}" = 1 ] && steps=2 small="net.layers=1 train.batch=2" images=64 held=64
     "$mixt" verify configs/gpt2-124m.yaml data.path="$data/tinyshakespeare/input.txt" data.vocab="$data/gpt2_bpe" train.accumulate=1 train.warmup=20 \
-        device=$device --steps $steps -q $small || echo "(gpt2: not accepted)"
+        device=$device --steps $steps -q $small || echo "(gpt2: status $?)"
     "$mixt" verify configs/bert-base-mlm.yaml data.path="$data/tinyshakespeare/input.txt" data.vocab="$data/bert" train.warmup=20 \
-        device=$device --steps $steps -q $small || echo "(bert: not accepted)"
+        device=$device --steps $steps -q $small || echo "(bert: status $?)"
     [ "${QUICK:-0}" = 1 ] && small="train.batch=4 net.depth=18 data.crop=64 data.resize=72"
     pictures "$work/pictures" $images $held
     "$mixt" verify configs/resnet50.yaml data.path="$work/pictures" data.min_area=0.6 data.flip=false train.warmup=20 train.lr=0.05 \
-        device=$device --steps $((3 * steps)) -q $small || echo "(resnet50: not accepted)"
+        device=$device --steps $((3 * steps)) -q $small || echo "(resnet50: status $?)"
 }
 
 loader() {
