@@ -9,7 +9,7 @@
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 
-#include <mixt/fit.h>
+#include <mixt/plan.h>
 
 #include <string.h>
 

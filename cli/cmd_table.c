@@ -4,7 +4,7 @@
 #include "cli/json.h"
 #include "cli/support.h"
 
-#include <mixt/table.h>
+#include <mixt/compare.h>
 
 #include <math.h>
 #include <string.h>

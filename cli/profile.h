@@ -2,7 +2,7 @@
 #ifndef MIXT_CLI_PROFILE_H
 #define MIXT_CLI_PROFILE_H
 
-#include <mixt/profile.h>
+#include <mixt/plan.h>
 
 #include <jansson.h>
 

@@ -8,7 +8,7 @@
 #define MIXT_BENCH_H
 
 #include "mixt/machine.h"
-#include "mixt/profile.h"
+#include "mixt/plan.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,4 @@
-/* The monitor: says when the figures of training are not as they should be.
+/* Is training going well, what is to be done when it is not, and what was to blame?
  *
  *   mixt_monitor *monitor;
  *   mixt_alert alerts[MIXT_ALERTS_MAX];
@@ -9,21 +9,25 @@
  *   }
  *   mixt_monitor_free(monitor);
  *
- * A run (mixt/run.h) has one of its own, which writes events.jsonl and tells observers MIXT_EVENT_ALERT; this header is
- * for those who make their own loop, and for what an alert is.
+ * The monitor raises alerts, the controller makes decisions of them, and a diagnosis finds the cause by computing the
+ * updates again. A run (mixt/run.h) has all three of its own, writes what they say to events.jsonl and tells observers;
+ * this header is for those who make their own loop, and for what an alert, a decision and a diagnosis are.
+ */
+#ifndef MIXT_MONITOR_H
+#define MIXT_MONITOR_H
+
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the monitor: what is wrong ----
  *
  * What is unusual is judged by median and deviation of the newest updates, of the logarithm of losses, norms and times:
  * a net that learns fast, warms up or follows a schedule is not blamed for it. Limits that a user sets hold beside
  * that.
  */
-#ifndef MIXT_MONITOR_H
-#define MIXT_MONITOR_H
-
-#include "mixt/types.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct mixt_monitor mixt_monitor;
 
@@ -165,6 +169,239 @@ MIXT_API int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signal
  */
 MIXT_API int mixt_monitor_layers(mixt_monitor *monitor, const mixt_layer_signals *layers,
                                  mixt_alert alerts[MIXT_ALERTS_MAX]);
+
+/* ---- the controller: what to do about it ----
+ *
+ *   mixt_controller *controller;
+ *   mixt_trouble trouble;
+ *   mixt_decision decision;
+ *   mixt_controller_new(NULL, &controller);
+ *   for (…) { // every update, with the alerts of its monitor
+ *       if (mixt_controller_step(controller, &signals, alerts, count, &trouble)) {
+ *           …; // find out more, where that can be done
+ *           mixt_controller_decide(controller, &finding, &decision);
+ *       }
+ *   }
+ *   mixt_controller_free(controller);
+ *
+ * It computes nothing and touches no trainer: figures go in, decisions come out, the same for the same figures. A run
+ * with auto.steer=true has one of its own and does what it says. What it does is bounded: a few attempts at one
+ * trouble, each another remedy, then it stops with an explanation. A layer that it raised and lowered again is raised
+ * once more at most, and stays so.
+ */
+
+#define MIXT_ACTION_LIST(X)                                                                                            \
+    X(NONE, "none")                                                                                                    \
+    X(PRECISION, "precision") /* another format for a layer, or for the whole model */                                 \
+    X(SCALE, "scale")         /* another loss scaling */                                                               \
+    X(ROLLBACK, "rollback")   /* back to the last good state, and the same again */                                    \
+    X(SKIP, "skip")           /* a batch is left out */                                                                \
+    X(CLIP, "clip")           /* another limit of the gradient's norm */                                               \
+    X(LR, "lr")               /* another learning rate */                                                              \
+    X(MEMORY, "memory")       /* another way to keep activations */                                                    \
+    X(STOP, "stop")           /* nothing that is allowed helps: the run ends */
+
+typedef enum mixt_action {
+#define MIXT_ACTION_ENUM(name, text) MIXT_ACTION_##name,
+    MIXT_ACTION_LIST(MIXT_ACTION_ENUM)
+#undef MIXT_ACTION_ENUM
+        MIXT_ACTION_COUNT
+} mixt_action;
+
+/** "precision", …; "none" for anything else. */
+MIXT_API const char *mixt_action_name(mixt_action action);
+
+/** Something that a run does differently from here on: a row of events.jsonl with kind "decision". */
+typedef struct mixt_decision {
+    int64_t step; /**< the update after which it was made */
+    int64_t back; /**< the update that the run goes back to before it acts; -1: it stays where it is */
+    mixt_action action;
+    mixt_severity severity;
+    mixt_cause cause; /**< MIXT_CAUSE_COUNT: none of them */
+    char layer[128];  /**< PRECISION: the layer, or a glob over layers; "": the whole model */
+    char key[48];     /**< of the configuration, that is set to `to`; "": none. For MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,
+                           MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
+    char from[64];    /**< what was */
+    char to[64];      /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
+    char text[896];   /**< why, for people */
+    int64_t bytes_before, bytes_after; /**< MEMORY: of the step, measured when it was acted on; 0: it was not yet */
+    const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
+                             with the format `to` for `layer` */
+} mixt_decision;
+
+typedef struct mixt_controller mixt_controller;
+
+/** What it may do, and how often. */
+typedef struct mixt_controller_options {
+    size_t struct_size;
+    unsigned may;     /**< actions that are allowed: 1u << MIXT_ACTION_PRECISION | … */
+    int64_t retries;  /**< attempts at one trouble, 1 to 100 */
+    int64_t cooldown; /**< updates without trouble after which the next one is a new one */
+    int64_t calm;     /**< updates without trouble after which one layer that was raised on suspicion is lowered again;
+                           0: never */
+    double scale_floor; /**< lowest value of a loss scale that moves */
+} mixt_controller_options;
+MIXT_API void mixt_controller_options_default(mixt_controller_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_controller_options                                                                          \
+    .struct_size = sizeof(mixt_controller_options), .may = ((1u << MIXT_ACTION_COUNT) - 1) & ~(1u << MIXT_ACTION_LR),  \
+    .retries = 6, .cooldown = 200, .calm = 5000, .scale_floor = 1
+
+/** @param options NULL: the defaults. @param controller set to NULL on failure. */
+MIXT_API mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller);
+/** NULL is allowed. */
+MIXT_API void mixt_controller_free(mixt_controller *controller);
+
+/** Why an update needs a decision. */
+typedef struct mixt_trouble {
+    int64_t step;
+    mixt_cause cause;
+    char layer[128]; /**< whose gradient was not finite first; "": not known */
+    bool forward;    /**< the loss itself is not finite: no loss scale can help */
+    char text[256];  /**< for people */
+} mixt_trouble;
+
+/**
+ * Takes in an update and the alerts that the monitor raised on it. Times and memory are not looked at: what is decided
+ * depends on the numbers of training alone.
+ * @param alerts of this update; NULL: none. @param count how many.
+ * @param trouble filled where it returns true: something must be done, see mixt_controller_decide. Further updates are
+ * not judged until that was called.
+ */
+MIXT_API bool mixt_controller_step(mixt_controller *controller, const mixt_signals *signals, const mixt_alert *alerts,
+                                   int count, mixt_trouble *trouble);
+
+/**
+ * Tells of trouble that it has not seen itself: the next mixt_controller_decide is about it.
+ * @return false where it waits for a decision about another one.
+ */
+MIXT_API bool mixt_controller_report(mixt_controller *controller, const mixt_trouble *trouble);
+
+enum { MIXT_FINDING_LAYERS = 8 };
+
+/** What is known about a trouble, from a replay or from its signs. Zero-initialised: nothing. */
+typedef struct mixt_finding {
+    mixt_cause cause; /**< HARDWARE, PRECISION or DATA where a replay found it; else the trouble's own */
+    bool certain;     /**< a replay found it */
+    bool persists;    /**< HARDWARE: other bits again when it was replayed once more */
+    bool low;         /**< the policy has formats below FP32: precision can be to blame */
+    int layer_count;  /**< layers to blame, the first is the worst; 0: not known */
+    char layers[MIXT_FINDING_LAYERS][128];
+    char format[16];  /**< in which those layers compute, or the model: "fp16" */
+    char scaling[32]; /**< how the loss is scaled: "none", "dynamic" or a number */
+    double clip, lr;  /**< largest norm of the gradient, 0: no limit; learning rate */
+    int64_t batch;    /**< that the trouble came with; -1: not known */
+    int64_t good;     /**< the update of the last good state; -1: there is none */
+    char text[512];   /**< what was found, for people; "": nothing */
+} mixt_finding;
+
+/**
+ * Decides about the trouble that mixt_controller_step told last.
+ * @return false where there was none: nothing is decided.
+ */
+MIXT_API bool mixt_controller_decide(mixt_controller *controller, const mixt_finding *finding, mixt_decision *decision);
+
+/**
+ * Whether a layer that was raised on suspicion can be tried in its lower format again.
+ * @param decision receives that. @return false: not now.
+ */
+MIXT_API bool mixt_controller_lower(mixt_controller *controller, mixt_decision *decision);
+
+/** Whether the state of training is good to go back to: nothing stood out in the last updates. */
+MIXT_API bool mixt_controller_calm(const mixt_controller *controller);
+/** Decisions so far, without those that lower a layer; and of them, those that went back. Either may be NULL. */
+MIXT_API void mixt_controller_counts(const mixt_controller *controller, int64_t *decisions, int64_t *rollbacks);
+
+/* ---- the diagnosis: what was to blame ----
+ *
+ * Training is bit-exact: the same state and the same batches give the same numbers. So a run that goes back to a good
+ * state and computes the same updates again knows more than a loss curve tells:
+ *
+ *   other bits than before                -> hardware computed something wrong
+ *   the same bits, and FP32 is calm       -> the number format could not hold a value: the layers are named
+ *   the same bits, and FP32 has it too    -> a batch, the learning rate, or a layer that is dead
+ *
+ *   mixt_snapshots *states;
+ *   mixt_snapshots_new(trainer, data, 100, &states);
+ *   for (…) { // every update
+ *       mixt_trainer_step(trainer, data, &step);
+ *       …; // a monitor says whether it is calm
+ *       mixt_snapshots_note(states, &step, calm);
+ *       if (trouble)
+ *           mixt_snapshots_diagnose(states, alert.cause, &diagnosis); // and training goes on from a good state
+ *   }
+ *   mixt_snapshots_free(states);
+ *
+ * Trainers that have joined others (mixt/ranks.h) do all of this together, each at the same update. A run with
+ * precision=auto asks for a diagnosis by itself and writes it as a row of events.jsonl, with kind "diagnosis".
+ */
+
+#define MIXT_DIAGNOSIS_LIST(X)                                                                                         \
+    X(NOTHING, "nothing")       /* the same bits, and nothing in them that explains it */                              \
+    X(HARDWARE, "hardware")     /* the same computation gave other bits */                                             \
+    X(PRECISION, "precision")   /* FP32 does not have the problem */                                                   \
+    X(BATCH, "batch")           /* samples of one batch are not like the others */                                     \
+    X(OPTIMIZER, "optimizer")   /* any batch shows it: the updates before were too large */                            \
+    X(DEAD_LAYER, "dead_layer") /* a layer learns nothing, in FP32 neither */                                          \
+    X(MEMORY, "memory")         /* memory is short: nothing was computed wrong */
+
+typedef enum mixt_diagnosis_kind {
+#define MIXT_DIAGNOSIS_ENUM(name, text) MIXT_DIAGNOSIS_##name,
+    MIXT_DIAGNOSIS_LIST(MIXT_DIAGNOSIS_ENUM)
+#undef MIXT_DIAGNOSIS_ENUM
+        MIXT_DIAGNOSIS_COUNT
+} mixt_diagnosis_kind;
+
+/** "nothing", "hardware", …; "none" for anything else. */
+MIXT_API const char *mixt_diagnosis_name(mixt_diagnosis_kind kind);
+
+enum { MIXT_DIAGNOSIS_LAYERS = 4 };
+
+/** What was found, with the figures that say so. */
+typedef struct mixt_diagnosis {
+    mixt_diagnosis_kind kind;
+    mixt_cause cause;   /**< of the row: hardware, precision, data, gradient_anomaly or memory_warning */
+    mixt_cause symptom; /**< that was seen: overflow, underflow, scale_collapse, loss_anomaly, … */
+    int64_t step;       /**< the update at which it began */
+    int64_t good;       /**< the update of the last good state, where the trainer was left unless asked otherwise */
+    int64_t replayed;   /**< updates that were computed again, all replays together */
+    /** PRECISION: the layers at fault, the worst first; DEAD_LAYER: the one that is dead; HARDWARE: where the wrong
+     *  number was, as far as it can be told. "" after the last one. */
+    char layers[MIXT_DIAGNOSIS_LAYERS][128];
+    char op[48];               /**< PRECISION: the op of the first layer that made such numbers; "": not known */
+    char parameter[128];       /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
+    int rank;                  /**< of several: the one to blame, or whose samples or values are; -1: not known */
+    bool persists;             /**< HARDWARE: a second replay gave other bits once more */
+    int64_t epoch, batch;      /**< BATCH: where it comes in the data: epochs from 1, batches from 0 */
+    int64_t place, sample;     /**< BATCH: the sample's place in the batch and in the data set; -1: no single one */
+    double value, usual, fp32; /**< loss of that update, of those before, of the same update in FP32; NaN: not known */
+    char text[512];            /**< all of it, for people */
+} mixt_diagnosis;
+
+/** The last two good states of a trainer in host memory, with a record of what each update since has left. */
+typedef struct mixt_snapshots mixt_snapshots;
+
+/**
+ * Takes the memory, and the state as it is as the first good one.
+ * @param trainer compiled; nobody else may change its weights or its policy while the snapshots live.
+ * @param data that it trains on: every update must come from mixt_trainer_step with it.
+ * @param every updates between two states, 1 to 100000.
+ * @param snapshots set to NULL on failure; free them before the trainer's context is closed.
+ */
+MIXT_API mixt_status mixt_snapshots_new(mixt_trainer *trainer, mixt_data *data, int64_t every,
+                                        mixt_snapshots **snapshots);
+/** NULL is allowed. */
+MIXT_API void mixt_snapshots_free(mixt_snapshots *snapshots);
+/**
+ * Takes in an update, each one in its turn and before the next.
+ * @param step its result. @param calm whether nothing stood out lately: else its state is not taken as a good one.
+ */
+MIXT_API mixt_status mixt_snapshots_note(mixt_snapshots *snapshots, const mixt_step *step, bool calm);
+/**
+ * Finds out what went wrong at the newest update, or shortly before, and leaves the trainer in the last good state.
+ * @param symptom what was seen, as an alert has it.
+ * @param diagnosis what was found.
+ */
+MIXT_API mixt_status mixt_snapshots_diagnose(mixt_snapshots *snapshots, mixt_cause symptom, mixt_diagnosis *diagnosis);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,13 @@
-/* Looking into a compiled trainer: what its step computes, in which formats and by which kernels, and what it needs.
+/* What does a step compute, does it fit in memory, and where does its time go?
  *
- * Everything here is known once the trainer is compiled, before any memory is taken or anything has run. Strings belong
- * to the trainer and are valid until it is compiled again, for another shape or precision, or until its context is
- * closed.
+ * What a step computes, in which formats and by which kernels, is known once the trainer is compiled, before any memory
+ * is taken or anything has run. Strings belong to the trainer and are valid until it is compiled again, for another
+ * shape or precision, or until its context is closed.
  */
 #ifndef MIXT_PLAN_H
 #define MIXT_PLAN_H
 
-#include "mixt/train.h"
+#include "mixt/run.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -120,6 +120,123 @@ MIXT_API mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t inde
  */
 MIXT_API mixt_status mixt_plan_text(const mixt_trainer *trainer, const char *layer,
                                     void (*write)(void *user, int64_t index, const char *line), void *user);
+
+/* ---- within an amount of memory ----
+ *
+ * How a run is planned to fit, and how large a batch can be. All of it is calculated: plans are compiled, which takes
+ * milliseconds, and their memory is known to the byte; nothing is run. Memory is that of the GPU where the run trains
+ * on one (what mixt takes there: CUDA's context and libraries come beside it), else all that the run holds on the host.
+ */
+
+enum { MIXT_FIT_LINES = 6, MIXT_FIT_WIDTH = 256 };
+
+/** How a run is planned within its memory. */
+typedef struct mixt_fit {
+    size_t budget; /**< bytes that it may take: train.memory; 0: there is no limit, and nothing was changed */
+    bool device;   /**< of the GPU; else of the host */
+    size_t memory; /**< bytes that it will take */
+    size_t asked;  /**< bytes that it would take as the configuration has it */
+    int64_t batch; /**< samples in one pass */
+    int64_t
+        accumulate; /**< passes of an update: batch × accumulate is what the configuration says, whatever the split */
+    int64_t split;  /**< parts that a batch of the configuration is passed in */
+    size_t recompute;   /**< bytes that activations may take; 0: nothing is computed again */
+    int64_t recomputed; /**< ops that run again in the backward pass for that */
+    mixt_dtype keep;    /**< format in which activations wait for the backward pass; MIXT_DTYPE_NONE: as they are */
+    int64_t eval_batch; /**< samples in one pass of validation */
+    double cost; /**< time that this adds to training, validation included, as a share of it, predicted: 0.05 is 5% */
+    bool batch_norm; /**< the split changes what batch norm takes its statistics from */
+    bool compares;   /**< the split changes which samples the loss compares with each other */
+    /** The same for people, ended by "". */
+    char lines[MIXT_FIT_LINES][MIXT_FIT_WIDTH];
+} mixt_fit;
+
+/**
+ * Plans a run within an amount of memory, by what train.memory_may lists: the cheapest plan that fits. Opening a run
+ * with train.memory does this. Before training; the run then trains so, and its configuration (train.split,
+ * train.recompute) says so.
+ * @param memory bytes; 0: nothing is planned anew, `fit` tells how the run is planned.
+ * @param fit may be NULL. Where nothing fits it has the smallest plan.
+ * @return MIXT_ERROR_MEMORY where nothing fits: the text has the least that would do, and what else to list.
+ */
+MIXT_API mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit);
+
+/** The largest batch of a configuration. */
+typedef struct mixt_largest_batch {
+    int64_t batch;    /**< for train.batch: training and validation both fit */
+    size_t memory;    /**< bytes that the run then takes */
+    size_t next;      /**< bytes that it would take with one sample more; 0: there cannot be one more, see `reason` */
+    size_t limit;     /**< bytes that there are */
+    bool device;      /**< of the GPU; else of the host */
+    char reason[256]; /**< what stops it: memory, the number of samples, … */
+} mixt_largest_batch;
+
+/**
+ * The largest train.batch that fits, all else as the configuration has it: such a run is within the limit, one with a
+ * sample more in its batch is not. Validation takes batches as large, or of train.eval_batch, or smaller ones where
+ * those do not fit and the loss does not compare samples of a batch.
+ * @param options as for mixt_run_open_config; NULL: none. The observer hears NOTEs of a search that takes long.
+ * @param memory bytes that the run may take; 0: train.memory, else what is free now.
+ * @return MIXT_ERROR_MEMORY where not even a batch of 1 fits.
+ */
+MIXT_API mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_options *options, size_t memory,
+                                             mixt_largest_batch *largest);
+
+/* ---- the time of each op ----
+ *
+ * Held against what the device could do. Ops run one by one, in order, with a time mark between them: what a profile
+ * adds up to is a little more than a step that runs as a whole. Bytes are the fewest that an op can move: each input
+ * read and each output written once.
+ */
+
+typedef struct mixt_profile mixt_profile;
+
+/**
+ * Runs the step of a compiled trainer on the first batch of `data` and times each op, then the passes that end a step.
+ * Takes the trainer's memory, if it has none yet. The updates are real: to go on training afterwards, restore a
+ * checkpoint or use a trainer of its own for this.
+ * @param runs whose mean is taken, at least 1.
+ * @param profile set to the result, or to NULL on failure; free it with mixt_profile_free. It does not need the
+ *   trainer any more.
+ */
+MIXT_API mixt_status mixt_profile_new(mixt_trainer *trainer, const mixt_data *data, int64_t runs,
+                                      mixt_profile **profile);
+/** NULL is allowed. */
+MIXT_API void mixt_profile_free(mixt_profile *profile);
+
+typedef struct mixt_profile_info {
+    int64_t rows;
+    double seconds;      /**< of all rows */
+    bool limits;         /**< the device says what it can do at most: shares of that are known */
+    double tensor_cores; /**< share of the matrix FLOPs that ran on Tensor Cores; NaN where there are none */
+} mixt_profile_info;
+MIXT_API mixt_profile_info mixt_profile_describe(const mixt_profile *profile);
+
+/** One op, or one pass of the update (layer "update"). Strings belong to the profile. */
+typedef struct mixt_profile_row {
+    const char *layer, *op, *kernel;
+    mixt_work work;
+    mixt_dtype format; /**< of its operands; TF32 where FP32 operands may be rounded */
+    bool backward;     /**< of the backward pass */
+    bool recomputed;   /**< a forward node that runs again there */
+    bool matrix;       /**< its FLOPs are what Tensor Cores or AMX can do */
+    bool tensor_cores; /**< and they ran there */
+    double seconds, flops, bytes;
+    /** Share of the limit that binds it: the larger of its FLOP/s and its bytes/s over what the device can do. NaN
+     *  where that is not known. */
+    double limit_share;
+} mixt_profile_row;
+/** In the order in which they ran. @param index from 0 to below `rows`; NULL past that. */
+MIXT_API const mixt_profile_row *mixt_profile_at(const mixt_profile *profile, int64_t index);
+
+/** All rows of one kind of work. */
+typedef struct mixt_profile_sum {
+    int64_t ops;
+    double seconds, flops, bytes;
+    double limit_share; /**< of `seconds`, what the device's limits alone would take; NaN where that is not known */
+} mixt_profile_sum;
+/** With `ops` 0 where the step has no such work. */
+MIXT_API mixt_profile_sum mixt_profile_work(const mixt_profile *profile, mixt_work work);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,6 @@
 #define MIXT_RUN_H
 
 #include "mixt/config.h"
-#include "mixt/controller.h"
-#include "mixt/diagnosis.h"
 #include "mixt/monitor.h"
 #include "mixt/train.h"
 

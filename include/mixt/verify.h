@@ -17,7 +17,7 @@
 #include "mixt/config.h"
 #include "mixt/judge.h"
 #include "mixt/progress.h"
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus

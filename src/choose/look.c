@@ -5,7 +5,7 @@
 #include "choose/remedies.h"
 #include "choose/trial.h"
 #include "mixt/metrics.h"
-#include "mixt/profile.h"
+#include "mixt/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define MIXT_INSPECT_PROFILE_H
 
 #include "api/api.h"
-#include "mixt/profile.h"
+#include "mixt/plan.h"
 #include "train/resident.h"
 
 /** mixt_profile_new on the first of these batches. */

@@ -3,7 +3,7 @@
 #define MIXT_JUDGE_JUDGE_H
 
 #include "mixt/judge.h"
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include <jansson.h>
 

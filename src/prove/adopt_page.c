@@ -5,7 +5,7 @@
 #include "prove/adopt.h"
 
 #include "base/status.h"
-#include "mixt/table.h"
+#include "mixt/compare.h"
 #include "page/lead.h"
 #include "page/report.h"
 #include "store/json.h"

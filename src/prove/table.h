@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/handles.h"
 #include "config/config.h"
-#include "mixt/table.h"
+#include "mixt/compare.h"
 
 /** One training run. */
 typedef struct mixt__table_run {

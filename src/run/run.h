@@ -2,7 +2,7 @@
 #ifndef MIXT_RUN_RUN_H
 #define MIXT_RUN_RUN_H
 
-#include "mixt/fit.h"
+#include "mixt/plan.h"
 #include "base/account.h"
 #include "run/directory.h"
 #include "run/hooks.h"

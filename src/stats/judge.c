@@ -4,7 +4,7 @@
  * margin, inferior where all of it lies above. So a B that is no worse, and one that is worse by twice the margin, are
  * equally far from the margin and need the same number of pairs.
  */
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include "base/status.h"
 

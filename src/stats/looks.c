@@ -4,7 +4,7 @@
  * open is carried from look to look on a grid (Armitage, McPherson and Rowe); a look's limit is where as much of it is
  * cut off as that look may spend (Lan and DeMets). Limits hold for normal sums; at their level a t test is made.
  */
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include "base/status.h"
 

@@ -1,5 +1,5 @@
 /* Tests and intervals that ask for no distribution: flipping signs, drawing again from what was seen. */
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include "base/alloc.h"
 #include "base/options.h"

@@ -1,5 +1,5 @@
 /* Distributions, and what the mean of a few numbers says: t intervals, p values, effect sizes, power. */
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include "base/statistics.h"
 

@@ -3,7 +3,7 @@
 #ifndef MIXT_STEER_CONTROLLER_H
 #define MIXT_STEER_CONTROLLER_H
 
-#include "mixt/controller.h"
+#include "mixt/monitor.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 #ifndef MIXT_STEER_DECISION_H
 #define MIXT_STEER_DECISION_H
 
-#include "mixt/controller.h"
+#include "mixt/monitor.h"
 #include "mixt/policy.h"
 
 #include <jansson.h>

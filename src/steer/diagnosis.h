@@ -1,8 +1,8 @@
-/* Diagnosis by replay: what made training go wrong. See mixt/diagnosis.h for what comes out. */
+/* Diagnosis by replay: what made training go wrong. See mixt/monitor.h for what comes out. */
 #ifndef MIXT_STEER_DIAGNOSIS_H
 #define MIXT_STEER_DIAGNOSIS_H
 
-#include "mixt/diagnosis.h"
+#include "mixt/monitor.h"
 #include "steer/snapshots.h"
 
 #include <jansson.h>

@@ -6,7 +6,7 @@
 
 #include "backend/device.h"
 #include "base/threads.h"
-#include "mixt/profile.h"
+#include "mixt/plan.h"
 
 #include <math.h>
 

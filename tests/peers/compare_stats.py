@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Intervals, p values, effect sizes and power of mixt/stats.h next to SciPy's, on 200 random samples.
+"""Intervals, p values, effect sizes and power of mixt/compare.h next to SciPy's, on 200 random samples.
 
     compare_stats.py STATS_PROGRAM [SAMPLES]
 

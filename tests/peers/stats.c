@@ -1,8 +1,8 @@
-/* Every figure of mixt/stats.h on samples from standard input, for compare_stats.py.
+/* Every figure of mixt/compare.h on samples from standard input, for compare_stats.py.
  *
  * A line in: CONFIDENCE VALUE LEVEL COUNT NUMBER…; a line out: one JSON object. NaN is printed as null.
  */
-#include <mixt/stats.h>
+#include <mixt/compare.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "mixt/mixt.h"
-#include "mixt/profile.h"
+#include "mixt/plan.h"
 #include "api/api.h"
 #include "base/rng.h"
 #include "choose/trial.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "mixt/stats.h"
+#include "mixt/compare.h"
 
 #include <math.h>
 #include <stdlib.h>
