@@ -1,4 +1,5 @@
-/* The road from FP32 to mixed precision as one piece of work that can be ended and gone on with at any moment.
+/* How do I get from FP32 to mixed precision? By one piece of work in stages, which can be ended and gone on with at
+ * any moment.
  *
  *   mixt_adoption *a;
  *   if (mixt_adopt(config, &a, .name = "digits", .margin = 0.01) == MIXT_OK)

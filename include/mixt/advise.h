@@ -1,5 +1,5 @@
-/* Advice before the training: which precision, loss scaling, clipping, batch and recomputation a configuration should
- * take on this machine or on one that is not at hand, and what holds its step back.
+/* Which precision should a configuration be trained in, and what holds its step back? Loss scaling, clipping, batch
+ * and recomputation too, before the training, on this machine or on one that is not at hand.
  *
  *   mixt_advice *advice;
  *   if (mixt_advise(config, &advice, .machine = "a100", .lose = 0.005) == MIXT_OK)

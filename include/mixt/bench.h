@@ -1,4 +1,4 @@
-/* Benchmarks: the speed of whole training steps of well-known models.
+/* How fast are well-known models here? Whole training steps are timed.
  *
  * Models, sizes, optimizers and data are fixed, so that figures compare between machines and with other systems. A step
  * is forward, loss, backward, clipping where the model has it, and the optimizer, on random data that lie in the

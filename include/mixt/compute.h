@@ -1,4 +1,5 @@
-/* Computing without training: a function of values, run once on arrays in host memory, in the formats of those arrays.
+/* How do I run a single op on arrays? A function of values is run once, without training, on arrays in host memory, in
+ * the formats of those arrays.
  *
  * Products and reductions accumulate in FP32 whatever the formats are.
  */

@@ -1,4 +1,4 @@
-/* The configuration of a run: a typed value for every key ("train.lr"), each with where it was set.
+/* How is a run configured? By a typed value for every key ("train.lr"), each with where it was set.
  *
  * Later wins: defaults, then files and texts in the order loaded, then "key=value". Every message names its place,
  * FILE:LINE:COLUMN or the `where` given. After a failed load or set the configuration is still valid to read and free,

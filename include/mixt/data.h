@@ -1,4 +1,4 @@
-/* Data sets: where samples come from, what one sample looks like, and batches of them.
+/* Where do samples come from, and what does one look like? Data sets, and batches of them.
  *
  * The order of samples is a pure function of (seed, epoch), and a batch a pure function of (seed, batch number): it
  * does not depend on the precision policy, on threads or on what was read before, so a run resumes by number alone.

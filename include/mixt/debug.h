@@ -1,5 +1,5 @@
-/* One training step, looked into: statistics of every value that its kernels make, forward and backward, how far each
- * is from FP32, which op made the first number that is not finite, and what to do.
+/* Which op made the first number that is not finite, and where does the error against FP32 grow? One training step,
+ * looked into: statistics of every value that its kernels make, forward and backward, and what to do.
  *
  *   mixt_debug *debug;
  *   if (mixt_debug_step(trainer, data, &debug) == MIXT_OK)

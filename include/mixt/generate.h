@@ -1,4 +1,4 @@
-/* Generating text with a trained language model: tokens in, one token after another out.
+/* How does a language model write? Tokens in, one token after another out.
  *
  * The model is any function over tokens (B, T) whose attention is causal, that finds places with
  * mixt_embedding_positions, or whose memory is mixt_lstm, mixt_gru or mixt_rnn. Keys, values and recurrent states are

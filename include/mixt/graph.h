@@ -1,5 +1,6 @@
-/* Building a model: a function from values to a value. Nothing is checked by hand until compile: ops on a failed
- * builder do nothing, and the first error, with layer, shapes and formats, is reported when the model is compiled.
+/* How do I build a model? By a function from values to a value. Nothing is checked by hand until compile: ops on a
+ * failed builder do nothing, and the first error, with layer, shapes and formats, is reported when the model is
+ * compiled.
  *
  * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out takes
  * its default. Each macro has a plain function behind it, named …_with, for C++ and other languages; there

@@ -1,4 +1,5 @@
-/* Losses as functions of the builder. A model that was made with MIXT_LOSS_CUSTOM says itself what is to be made small:
+/* What is training to make small? Losses as functions of the builder: a model that was made with MIXT_LOSS_CUSTOM says
+ * it itself:
  *
  *     static mixt_value ratings(mixt_builder *b, mixt_value user)
  *     {

@@ -1,4 +1,4 @@
-/* The machine: processor, memory and GPUs, and what each number format will do on them.
+/* What can this machine do? Its processor, memory and GPUs, and what each number format will do on them.
  *
  * What cannot be read is left out or 0, never guessed. Nothing here opens a context; asking for a GPU loads the GPU's
  * libraries where a driver is installed, which can take a second the first time.

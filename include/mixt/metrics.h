@@ -1,4 +1,4 @@
-/* The figures that a run wrote while it trained: metrics.jsonl, read back as columns of numbers.
+/* What has a run measured? The figures that it wrote while it trained: metrics.jsonl, read back as columns of numbers.
  *
  *   mixt_metrics *m;
  *   if (mixt_metrics_read("runs/a", &m) == MIXT_OK)

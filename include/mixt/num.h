@@ -1,4 +1,4 @@
-/* Number formats: single values and arrays, between any two of them.
+/* How do I convert numbers? Single values and arrays, between any two formats.
  *
  * Rounding is to nearest, ties to even, unless stochastic rounding is asked for. NaN stays NaN, infinities stay
  * infinite where the format has them (E4M3 has none: they become NaN, as does a value past its range when saturation is

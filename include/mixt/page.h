@@ -1,5 +1,6 @@
-/* Runs as a page to look at: curves of all that was measured, alerts and decisions marked on them, tables, and what to
- * do. One file that opens anywhere, without a network; or served while they train (mixt_page_serve).
+/* How do I show runs to somebody? As a page: curves of all that was measured, alerts and decisions marked on them,
+ * tables, and what to do. One file that opens anywhere, without a network; or served while they train
+ * (mixt_page_serve).
  *
  *   const char *const runs[] = {"runs/a", "runs/b"};
  *   mixt_page_write(runs, 2, "report.html", NULL);

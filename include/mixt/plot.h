@@ -1,4 +1,4 @@
-/* Line charts as SVG or PNG files: learning curves that a browser, a README or a paper can show. */
+/* How do I draw curves? As SVG or PNG files that a browser, a README or a paper can show. */
 #ifndef MIXT_PLOT_H
 #define MIXT_PLOT_H
 

@@ -1,4 +1,4 @@
-/* Precision policies: which number format each layer and op computes in, as a value in memory.
+/* Which number format does each layer and op compute in? A precision policy says it, as a value in memory.
  *
  * A policy is a format for everything (the default), rules that give some layers and ops another one, and, where it
  * says so, the loss scaling and clipping that go with it. It is made by name, from a YAML file, from a text or rule by

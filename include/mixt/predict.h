@@ -1,5 +1,5 @@
-/* Predictions on samples of your own: pictures and arrays in the shape and the units of a data set, and the classes
- * that a model's outputs stand for.
+/* What does a model say about samples of my own? Pictures and arrays in the shape and the units of a data set, and the
+ * classes that outputs stand for.
  *
  *   mixt_inputs_open("cat.jpg", mixt_run_facts(run), &inputs);
  *   mixt_inputs_read(inputs, 0, 1, sample);

@@ -1,4 +1,4 @@
-/* What a program around the library needs: environment variables, a guess at a misspelt word.
+/* What does a program around the library need? Environment variables, a guess at a misspelt word.
  *
  * Nothing here opens a device or takes memory.
  */

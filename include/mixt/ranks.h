@@ -1,4 +1,4 @@
-/* Training in several processes, ranks, that a launcher starts: mpirun, srun.
+/* How do I train in several processes? As ranks that a launcher starts: mpirun, srun.
  *
  * A run takes part where mixt_run_options.ranks says so; without a launcher, or with one rank, it is an ordinary run
  * and nothing of this is loaded.

@@ -1,4 +1,4 @@
-/* How good predictions are, in more than one number: which class is taken for which, precision, recall and F1 of each;
+/* How good are predictions, in more than one number? Which class is taken for which, precision, recall and F1 of each;
  * of values, how far off they are.
  *
  *   mixt_report *report;

@@ -1,4 +1,5 @@
-/* A run: what a configuration describes, opened, trained with observers, kept in a directory, resumed, evaluated.
+/* How do I train what a configuration describes? As a run: opened, trained with observers, kept in a directory,
+ * resumed, evaluated.
  *
  *   mixt_run *run;
  *   if (mixt_run_open("digits.yaml", &run, .observer = watch) == MIXT_OK)

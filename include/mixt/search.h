@@ -1,4 +1,4 @@
-/* The cheapest policy that loses nothing: which format each layer takes, found by training and measuring.
+/* Which is the cheapest policy that loses nothing? It is found by training and measuring: a format for each layer.
  *
  *   mixt_search_result *found;
  *   if (mixt_search(config, &found, .lose = 0.001, .goal = MIXT_SEARCH_MEMORY, .write = "policy.yaml") == MIXT_OK)

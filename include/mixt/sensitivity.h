@@ -1,4 +1,4 @@
-/* Which layers bear which format, measured before training or at the checkpoints of a run.
+/* Which layers tolerate which format? Measured before training or at the checkpoints of a run.
  *
  *   mixt_sensitivity *s;
  *   if (mixt_sensitivity_new(run, &s, .formats = "fp16,bf16") == MIXT_OK)

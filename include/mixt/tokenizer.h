@@ -1,4 +1,4 @@
-/* Tokenizers: text to tokens and back, token files to train on, and text that comes token by token.
+/* How does text become tokens, and tokens text? Token files to train on, too, and text that comes token by token.
  *
  * Tokens depend on the text and the vocabulary alone, not on the number of threads. A tokenizer is read-only once it is
  * open: any number of threads may use it at once.

@@ -1,5 +1,5 @@
-/* Training: a context, a model, a trainer. The trainer compiles the model for the data's shape and the chosen precision
- * at its first step, and again whenever the precision is changed.
+/* How do I train a model of my own? With a context, a model, a trainer. The trainer compiles the model for the data's
+ * shape and the chosen precision at its first step, and again whenever the precision is changed.
  *
  * Two floors: mixt_trainer_step does a whole step (batch, forward, loss, backward, unscale, check, clip, update); below
  * it, mixt_trainer_backward, _unscale, _clip and _apply do the parts by hand.

@@ -1,4 +1,4 @@
-/* Status codes, number formats and kinds of work: the vocabulary that every other header of mixt speaks.
+/* Which words do all other headers speak? Status codes, number formats, kinds of work, and how options are filled.
  *
  * Functions that can fail return mixt_status. The text of the newest failure on the calling thread is
  * mixt_error_text(): it names the file, layer, shape or value at fault and what to do about it.

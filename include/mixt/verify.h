@@ -14,10 +14,10 @@
 #ifndef MIXT_VERIFY_H
 #define MIXT_VERIFY_H
 
+#include "mixt/compare.h"
 #include "mixt/config.h"
 #include "mixt/judge.h"
 #include "mixt/progress.h"
-#include "mixt/compare.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus

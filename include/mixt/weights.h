@@ -1,4 +1,4 @@
-/* Files of weights and arrays: from one number format to another, and from a run to other programs.
+/* How do weights get from one format to another, and from a run to other programs? As files.
  *
  * Everything that is written is put in its place whole or not at all.
  */

@@ -1,4 +1,4 @@
-/* The model zoo: architectures by name, made to fit a data set.
+/* Which ready models are there? Architectures by name, made to fit a data set.
  *
  *   mixt_model *model = mixt_zoo_model(context, "gpt", data, .layers = 4, .width = 256);
  *

@@ -1,4 +1,4 @@
-/* Models of pictures and captions, asked which belong together. */
+/* Which pictures and captions belong together? Models of both are asked. */
 #ifndef MIXT_TASKS_PAIRS_H
 #define MIXT_TASKS_PAIRS_H
 

@@ -1,4 +1,4 @@
-/* Models of ratings, asked for more than a number: which items a user would like, and how well items are ranked. */
+/* Which items would a user like, and how well are items ranked? Models of ratings are asked. */
 #ifndef MIXT_TASKS_RATINGS_H
 #define MIXT_TASKS_RATINGS_H
 

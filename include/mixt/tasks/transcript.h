@@ -1,5 +1,5 @@
-/* What was said: letters from the outputs of a model that was trained with CTC (mixt/loss.h), and how far they are from
- * what should have come out.
+/* What was said? Letters from the outputs of a model that was trained with CTC (mixt/loss.h), and how far they are
+ * from what should have come out.
  *
  *   mixt_trainer_predict(trainer, sample, 1, outputs);
  *   mixt_transcript_decode(outputs, output_count / classes, classes, 1, letters, &count);

@@ -1,4 +1,4 @@
-/* Translations by a trained model of kind seq2seq, by beam search, and how good translations are: BLEU.
+/* How does a trained model translate, and how good is that? Beam search with models of kind seq2seq, and BLEU.
  *
  *   mixt_tokenizer_open(NULL, "runs/en-de/vocab", &tokenizer);
  *   mixt_translate(mixt_run_trainer(run), tokenizer, sentences, count, NULL, translations);
