@@ -85,8 +85,9 @@ typedef struct reading {
     int64_t capacity;
 } reading;
 
-/** A file without a header may unpack to anything: refused are sizes that memory does not hold, and those that no text
- *  and no numbers come to. What the file has been read of, not all of it, is compared: a bomb is known at its start. */
+/** A file may unpack to anything, and its header may ask for that: refused are sizes that memory does not hold, and
+ *  those that no text and no numbers come to. What the file has been read of, not all of it, is compared: a bomb is known
+ *  at its start. */
 static mixt_status check_unpacked(const reading *r, int64_t size)
 {
     if (size > r->room)
@@ -127,8 +128,8 @@ static mixt_status check_error(const reading *r, int64_t size)
     return MIXT_OK;
 }
 
-/** Reads until there are `most` bytes, or to the end of the file. `promised`: a header asks for them. */
-static mixt_status read_up_to(reading *r, int64_t most, bool promised, mixt__bytes *result)
+/** Reads until there are `most` bytes, or to the end of the file. */
+static mixt_status read_up_to(reading *r, int64_t most, mixt__bytes *result)
 {
     while (result->size < most) {
         if (result->size == r->capacity)
@@ -138,21 +139,19 @@ static mixt_status read_up_to(reading *r, int64_t most, bool promised, mixt__byt
         if (got <= 0)
             break;
         result->size += got;
-        if (!promised || result->size > r->room)
-            MIXT_TRY(check_unpacked(r, result->size));
+        MIXT_TRY(check_unpacked(r, result->size));
     }
     return check_error(r, result->size);
 }
 
 static mixt_status read_file(reading *r, int64_t head, mixt__promise *promise, int64_t most, mixt__bytes *result)
 {
-    int64_t promised = -1;
     if (promise) {
-        MIXT_TRY(read_up_to(r, head, true, result));
-        promised = promise(result->bytes, result->size);
+        MIXT_TRY(read_up_to(r, head, result));
+        int64_t promised = promise(result->bytes, result->size);
         most = promised < 0 ? most : promised + 1;
     }
-    MIXT_TRY(read_up_to(r, most, promised >= 0, result));
+    MIXT_TRY(read_up_to(r, most, result));
     if (result->size == 0)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: the file is empty once unpacked", r->path);
     result->bytes[result->size] = 0;

@@ -148,6 +148,9 @@ static void idx_that_promises_too_much(void **state)
     write_bomb("train-images-idx3-ubyte.gz", BYTES("none"), 7, UNPACKED);
     assert_int_equal(unlink(temp_path("train-images-idx3-ubyte")), 0);
     expect_refused("idx:%s", 0, "is not IDX");
+    // 65536 of 256 x 256: 4 GiB, all of which could be unpacked
+    write_bomb("train-images-idx3-ubyte.gz", BYTES("\0\0\x08\x03\0\1\0\0\0\0\1\0\0\0\1\0"), 7, UNPACKED);
+    expect_refused("idx:%s", 16 * MIB, "200 times its size");
 }
 
 /** Formats without a header: known by how they unpack, within the first 16 MiB. */
