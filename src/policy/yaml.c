@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+enum { DEPTH_MAX = 64 }; // more than evidence may have; the time that libyaml takes grows with the square of the depth
+
 /** What libyaml did not like. Bytes that are no text have an offset in place of a line. */
 static mixt_status not_yaml(const yaml_parser_t *p, const char *text, size_t size, const char *name)
 {
@@ -36,10 +38,33 @@ static mixt_status check_end(yaml_parser_t *parser, const char *text, size_t siz
     return status;
 }
 
+/** Reads up to where lists and maps are too deep, or to the end; what else is wrong is found when nodes are made. */
+static mixt_status check_depth(const char *text, size_t size, const char *name)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    mixt_status status = MIXT_OK;
+    if (!yaml_parser_initialize(&parser))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", name);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    for (int depth = 0, end = 0; status == MIXT_OK && !end && yaml_parser_parse(&parser, &event);) {
+        depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
+        depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+        end = event.type == YAML_STREAM_END_EVENT;
+        if (depth > DEPTH_MAX)
+            status = mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: more than %d lists and maps in each other", name,
+                                event.start_mark.line + 1, event.start_mark.column + 1, DEPTH_MAX);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
 mixt_status mixt__yaml_open(mixt__yaml *yaml, const char *text, size_t size, const char *name, const char *empty)
 {
     yaml_parser_t parser;
     *yaml = (mixt__yaml){.name = name};
+    MIXT_TRY(check_depth(text, size, name));
     if (!yaml_parser_initialize(&parser))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- values ---- */
 
@@ -257,6 +258,20 @@ static void expect(mixt_status got, mixt_status status, const char *words)
         fail_msg("expected %d \"%s\", got %d: \"%s\"", (int)status, words, (int)got, mixt_error_text());
 }
 
+/** Lists in lists are refused as soon as they are too deep: libyaml's time grows with the square of the depth. */
+static void too_deep_is_refused_at_once(void **unused)
+{
+    (void)unused;
+    enum { DEEP = 200000 };
+    static char text[DEEP + 20] = "evidence: ";
+    mixt_policy *policy;
+    memset(text + strlen(text), '[', DEEP);
+    clock_t start = clock();
+    expect(mixt_policy_parse(text, "deep.yaml", &policy), MIXT_ERROR_CONFIG,
+           "deep.yaml:1:74: more than 64 lists and maps in each other");
+    assert_true(clock() - start < CLOCKS_PER_SEC);
+}
+
 static void arguments_are_checked(void **unused)
 {
     (void)unused;
@@ -305,6 +320,7 @@ int main(void)
         cmocka_unit_test(texts_that_go_with_it),
         cmocka_unit_test(written_whole_or_not_at_all),
         cmocka_unit_test(errors_name_line_and_column),
+        cmocka_unit_test(too_deep_is_refused_at_once),
         cmocka_unit_test(arguments_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
