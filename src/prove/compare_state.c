@@ -131,10 +131,15 @@ static mixt_status read_run(mixt_comparison *c, const json_t *row)
     return MIXT_OK;
 }
 
-static void read_look(mixt_comparison *c, int64_t pairs)
+static mixt_status read_look(mixt_comparison *c, const json_t *look)
 {
+    int64_t pairs = json_integer_value(look);
+    if (pairs < MIXT_STATS_PAIRS_MIN || pairs > MIXT_COMPARE_PAIRS_MAX) // nobody can have looked at so many
+        return mixt__fail(MIXT_ERROR_FORMAT, "the row is damaged: a look at %lld pairs, where %d to %d are possible",
+                          (long long)pairs, MIXT_STATS_PAIRS_MIN, MIXT_COMPARE_PAIRS_MAX);
     if (c->look_count < MIXT_STATS_LOOKS_MAX && pairs > (c->look_count ? c->looks[c->look_count - 1] : 0))
         c->looks[c->look_count++] = pairs;
+    return MIXT_OK;
 }
 
 /* ---- the same experiment ---- */
@@ -191,9 +196,7 @@ static mixt_status take_row(void *user, json_t *row)
     }
     if (!r->found)
         return mixt__fail(MIXT_ERROR_FORMAT, "the row that says what is compared is lost");
-    if (look)
-        read_look(r->c, json_integer_value(look));
-    return look ? MIXT_OK : read_run(r->c, row);
+    return look ? read_look(r->c, look) : read_run(r->c, row);
 }
 
 static mixt_status read_rows(mixt_comparison *c, bool *found)

@@ -45,6 +45,12 @@ rows=$(cksum <runs/compare-pairs/compare.jsonl)
 "$mixt" compare a.yaml b.yaml --name pairs --seeds 6 --margin 20% -q >out 2>err && fail "a damaged row was taken"
 grep -q 'compare.jsonl:2: the row is damaged: its checksum is another' err || fail "a damaged row: $(cat err)"
 [ "$(cksum <runs/compare-pairs/compare.jsonl)" = "$rows" ] || fail "a damaged file was changed"
+sed -i 2d runs/compare-pairs/compare.jsonl
+
+# Nor is memory taken for what nobody can have asked for.
+echo '{"look":2147483648}' >>runs/compare-pairs/compare.jsonl
+(ulimit -v 4000000; "$mixt" compare a.yaml b.yaml --name pairs --seeds 6 --margin 20% -q >out 2>err) && fail "a look at 2147483648 pairs was taken"
+grep -q 'compare.jsonl:[0-9]*: the row is damaged: a look at 2147483648 pairs' err || fail "a look at 2147483648 pairs: $(cat err)"
 
 [ $failures = 0 ] && echo "compare_no_memory: all good"
 exit $((failures > 0))
