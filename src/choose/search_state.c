@@ -222,17 +222,31 @@ static mixt_status check_config(const mixt__search_state *state, const mixt_conf
     return status;
 }
 
-/** The rows as they are, cut behind the last whole one. @return its text for free(); NULL: there is none */
-static char *read_rows(const mixt__search_state *state)
+static mixt_status cannot_read(const mixt__search_state *state)
+{
+    char path[PATH_SIZE];
+    return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s",
+                      mixt__search_state_file(state, rows_file, path, sizeof path), strerror(errno));
+}
+
+/** The rows as they are, cut behind the last whole one, as text for free(). */
+static mixt_status read_rows(const mixt__search_state *state, char **rows)
 {
     struct stat info;
-    if (fstat(state->rows, &info) || info.st_size <= 0)
-        return NULL;
+    off_t length = 0;
+    *rows = NULL;
+    if (fstat(state->rows, &info))
+        return cannot_read(state);
     char *text = malloc((size_t)info.st_size + 1);
-    ssize_t length = text ? pread(state->rows, text, (size_t)info.st_size, 0) : -1;
-    if (length < 0) {
-        free(text);
-        return NULL;
+    if (!text)
+        return no_memory();
+    while (length < info.st_size) { // all of it, before something is cut off
+        ssize_t got = pread(state->rows, text + length, (size_t)(info.st_size - length), length);
+        if (got <= 0 && (!got || errno != EINTR)) {
+            free(text);
+            return cannot_read(state);
+        }
+        length += got > 0 ? got : 0;
     }
     text[length] = '\0';
     char *last = strrchr(text, '\n'); // a byte 0 in a damaged file ends it there: later rows are measured again
@@ -240,21 +254,23 @@ static char *read_rows(const mixt__search_state *state)
     text[whole] = '\0';
     if (whole < info.st_size && ftruncate(state->rows, whole)) {
         free(text);
-        return NULL;
+        return cannot_read(state);
     }
-    return text;
+    *rows = text;
+    return MIXT_OK;
 }
 
 /** Takes in what an earlier search has left; *found says whether there was one. */
 static mixt_status go_on(mixt__search_state *state, const json_t *header, const mixt_config *config, bool *found)
 {
-    char *text = read_rows(state), changes[600], *rest = NULL;
+    char *text, changes[600], *rest = NULL;
     size_t groups = json_array_size(json_object_get(header, "groups"));
-    mixt_status status = MIXT_OK;
     *found = false;
+    mixt_status status = read_rows(state, &text);
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line && status == MIXT_OK;
          line = strtok_r(NULL, "\n", &rest)) {
-        json_t *row = json_loads(line, 0, NULL); // a damaged row is passed over: it is measured again
+        json_t *row; // a damaged one is passed over: it is measured again
+        MIXT_TRY_CLEANUP(mixt__json_row(line, &row));
         const json_t *before = json_object_get(row, "search");
         if (before && !*found) {
             *found = true;
@@ -267,6 +283,7 @@ static mixt_status go_on(mixt__search_state *state, const json_t *header, const 
         }
         json_decref(row);
     }
+cleanup:
     free(text);
     return status;
 }

@@ -80,9 +80,10 @@ static bool take(void *user, json_t *row)
     return true;
 }
 
-json_t *mixt__page_layers(const char *folder, mixt__page_damage *damage)
+mixt_status mixt__page_layers(const char *folder, json_t **rows, mixt__page_damage *damage)
 {
     gathered g = {json_array(), 2 * MIXT_PAGE_LAYER_ROWS};
-    *damage = mixt__page_rows(folder, "layers.jsonl", take, &g);
-    return g.rows;
+    mixt_status status = mixt__page_rows(folder, "layers.jsonl", take, &g, damage);
+    *rows = g.rows;
+    return status;
 }

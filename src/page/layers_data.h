@@ -10,6 +10,6 @@ enum { MIXT_PAGE_LAYER_ROWS = 1000 };
  *  about MIXT_PAGE_LAYER_ROWS are left: the worst of each number stands for them, so that nothing that is wrong is
  * lost.
  *  @param damage receives what was left out */
-json_t *mixt__page_layers(const char *folder, mixt__page_damage *damage);
+mixt_status mixt__page_layers(const char *folder, json_t **rows, mixt__page_damage *damage);
 
 #endif

@@ -1,30 +1,39 @@
 /* Line by line, up to one that is being written. */
-#include "base/files.h"
 #include "page/rows_read.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "base/status.h"
+#include "store/json.h"
+#include "store/json_rows.h"
 
-mixt__page_damage mixt__page_rows(const char *folder, const char *file, mixt__page_row *take, void *user)
+#include <stdio.h>
+#include <string.h>
+
+typedef struct reading {
+    mixt__page_row *take;
+    void *user;
+    mixt__page_damage *damage;
+} reading;
+
+static mixt_status take_line(void *user, const char *text, int64_t line)
 {
-    char path[4400], *line = NULL;
-    size_t room = 0;
-    int64_t number = 0;
-    mixt__page_damage damage = {0};
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    FILE *f = mixt__file_open_stream(path);
-    for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
-        number++;
-        if (line[length - 1] != '\n')
-            break; // is being written
-        json_t *row = json_loads(line, 0, NULL);
-        if (!take(user, row)) {
-            damage.first = damage.rows++ ? damage.first : number;
-            json_decref(row);
-        }
+    const reading *r = user;
+    json_t *row;
+    if (!strchr(text, '\n'))
+        return MIXT_OK; // is being written
+    MIXT_TRY(mixt__json_row(text, &row));
+    if (!r->take(r->user, row)) {
+        r->damage->first = r->damage->rows++ ? r->damage->first : line;
+        json_decref(row);
     }
-    free(line);
-    if (f)
-        fclose(f);
-    return damage;
+    return MIXT_OK;
+}
+
+mixt_status mixt__page_rows(const char *folder, const char *file, mixt__page_row *take, void *user,
+                            mixt__page_damage *damage)
+{
+    char path[4400];
+    reading r = {take, user, damage};
+    *damage = (mixt__page_damage){0};
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return mixt__json_lines_read(path, take_line, &r);
 }

@@ -2,9 +2,9 @@
 #ifndef MIXT_PAGE_ROWS_READ_H
 #define MIXT_PAGE_ROWS_READ_H
 
+#include "mixt/types.h"
+
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /** Takes over a row, or leaves it: false. @param row NULL: the line is no JSON */
 typedef bool mixt__page_row(void *user, json_t *row);
@@ -14,7 +14,8 @@ typedef struct mixt__page_damage {
     int64_t rows, first; // how many, and the line of the first
 } mixt__page_damage;
 
-/** Each whole line of a file in a folder; none where there is no such file. */
-mixt__page_damage mixt__page_rows(const char *folder, const char *file, mixt__page_row *take, void *user);
+/** Each whole line of a file in a folder; none where there is no such file. Fails where not all can be read. */
+mixt_status mixt__page_rows(const char *folder, const char *file, mixt__page_row *take, void *user,
+                            mixt__page_damage *damage);
 
 #endif

@@ -41,7 +41,10 @@ static const char *state_of(const char *folder)
 static void read_config(const char *folder, json_t *about)
 {
     mixt_config *config;
-    if (mixt_run_folder_config(folder, &config) != MIXT_OK) {
+    mixt_status status = mixt_run_folder_config(folder, &config);
+    if (status == MIXT_ERROR_MEMORY)
+        mixt__json_set(about, "model", NULL); // it is incomplete
+    if (status != MIXT_OK) {
         problem(about, "its configuration cannot be read: %s", mixt_error_text());
         return;
     }
@@ -51,11 +54,14 @@ static void read_config(const char *folder, json_t *about)
     mixt_config_free(config);
 }
 
-static void read_metrics(const char *folder, mixt__run_data *data)
+static mixt_status read_metrics(const char *folder, mixt__run_data *data)
 {
-    if (mixt_metrics_read(folder, &data->metrics) != MIXT_OK) {
+    mixt_status status = mixt_metrics_read(folder, &data->metrics);
+    if (status == MIXT_ERROR_MEMORY)
+        return status;
+    if (status != MIXT_OK) {
         problem(data->about, "no figures: %s", mixt_error_text());
-        return;
+        return MIXT_OK;
     }
     mixt_metrics_info info = mixt_metrics_describe(data->metrics);
     char text[1000];
@@ -63,6 +69,7 @@ static void read_metrics(const char *folder, mixt__run_data *data)
              info.left_out == 1 ? "row" : "rows", info.left_out == 1 ? "is" : "are", info.problem);
     if (info.left_out)
         problem(data->about, "%s", text);
+    return MIXT_OK;
 }
 
 /** A decision without trouble has an action in place of a cause. */
@@ -94,7 +101,7 @@ static json_t *shorten(json_t *row)
                                                  : "",
                                        from ? from : "", from ? " → " : "", to, text)
                          : mixt__json_string(text);
-    if (told)
+    if (text)
         mixt__json_set(row, "text", told);
     mixt__json_set_text(row, "cause", cause_of(row));
     json_object_del(row, "evidence");
@@ -121,17 +128,20 @@ static bool take_event(void *events, json_t *row)
     return true;
 }
 
-static void read_events(const char *folder, json_t *about)
-{
-    mixt__page_damage damage = mixt__page_rows(folder, "events.jsonl", take_event, json_object_get(about, "events"));
-    tell_damaged(about, "events", &damage);
-}
-
-static void read_layers(const char *folder, mixt__run_data *data)
+static mixt_status read_events(const char *folder, json_t *about)
 {
     mixt__page_damage damage;
-    data->layers = mixt__page_layers(folder, &damage);
+    MIXT_TRY(mixt__page_rows(folder, "events.jsonl", take_event, json_object_get(about, "events"), &damage));
+    tell_damaged(about, "events", &damage);
+    return MIXT_OK;
+}
+
+static mixt_status read_layers(const char *folder, mixt__run_data *data)
+{
+    mixt__page_damage damage;
+    MIXT_TRY(mixt__page_layers(folder, &data->layers, &damage));
     tell_damaged(data->about, "layers", &damage);
+    return MIXT_OK;
 }
 
 json_t *mixt__run_about(const char *folder)
@@ -147,6 +157,14 @@ json_t *mixt__run_about(const char *folder)
     return about;
 }
 
+/** What cannot be read is shown; for want of memory nothing is. */
+static mixt_status told(json_t *about, mixt_status status)
+{
+    if (status != MIXT_OK && status != MIXT_ERROR_MEMORY)
+        problem(about, "%s", mixt_error_text());
+    return status == MIXT_ERROR_MEMORY ? status : MIXT_OK;
+}
+
 mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
 {
     struct stat info;
@@ -156,9 +174,15 @@ mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
     data->about = mixt__run_about(folder);
     if (!data->about)
         return mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
-    read_metrics(folder, data);
-    read_events(folder, data->about);
-    read_layers(folder, data);
+    mixt_status status = read_metrics(folder, data);
+    if (status == MIXT_OK)
+        status = told(data->about, read_events(folder, data->about));
+    if (status == MIXT_OK)
+        status = told(data->about, read_layers(folder, data));
+    if (status != MIXT_OK) {
+        mixt__run_data_free(data);
+        return status;
+    }
     if (data->metrics || json_array_size(json_object_get(data->about, "events")) ||
         json_array_size(json_object_get(data->about, "problems")) < 2)
         return MIXT_OK;

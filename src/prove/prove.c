@@ -77,19 +77,18 @@ mixt_status mixt__prove_same_config(const char *folder, const char *path, const 
 }
 
 /** What a run wrote down of its data; NULL: nothing that another run must have too. */
-static json_t *data_of(const char *folder)
+static mixt_status data_of(const char *folder, json_t **data)
 {
-    char path[MIXT_COMPARE_PATH + 200];
-    snprintf(path, sizeof path, "%s/" MIXT_INPUTS_FILE, folder);
-    FILE *file = mixt__file_open_stream(path);
-    json_t *all = file ? json_loadf(file, 0, NULL) : NULL, *data = json_object_get(all, "trained_on");
+    json_t *all = NULL;
+    *data = NULL;
+    mixt_status status = mixt__run_inputs_read(folder, &all);
+    if (status != MIXT_OK)
+        return status == MIXT_ERROR_FORMAT ? MIXT_OK : status; // facts that are damaged tell of no difference
     const char *kind = json_string_value(json_object_get(json_object_get(all, "data"), "kind"));
-    if (file)
-        fclose(file);
     bool drawn = !kind || !strcmp(kind, "digits") || !strcmp(kind, "random");
-    data = drawn ? NULL : json_incref(data);
+    *data = drawn ? NULL : json_incref(json_object_get(all, "trained_on"));
     json_decref(all);
-    return data;
+    return MIXT_OK;
 }
 
 /** "360 samples, checksum 26d2…". */
@@ -105,15 +104,20 @@ static const char *sum_text(const json_t *data, const char *part, char text[80])
 mixt_status mixt__prove_same_data(const char *a, const char *b)
 {
     char before[80], now[80];
-    json_t *x = data_of(a), *y = data_of(b);
+    json_t *x = NULL, *y = NULL;
+    mixt_status status = data_of(a, &x);
+    if (status == MIXT_OK)
+        status = data_of(b, &y);
     bool same = !x || !y || json_equal(x, y);
     const char *part = json_equal(json_object_get(x, "train"), json_object_get(y, "train")) ? "val" : "train";
-    mixt_status status =
-        same ? MIXT_OK
-             : mixt__fail(MIXT_ERROR_DATA,
-                          "%s and %s saw different data (%s part: %s; %s): it has changed in between, and only runs on "
-                          "the same data can be compared",
-                          a, b, part, sum_text(x, part, before), sum_text(y, part, now));
+    if (status == MIXT_OK)
+        status =
+            same ? MIXT_OK
+                 : mixt__fail(
+                       MIXT_ERROR_DATA,
+                       "%s and %s saw different data (%s part: %s; %s): it has changed in between, and only runs on "
+                       "the same data can be compared",
+                       a, b, part, sum_text(x, part, before), sum_text(y, part, now));
     json_decref(x);
     json_decref(y);
     return status;

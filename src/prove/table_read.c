@@ -8,6 +8,9 @@
 #include "mixt/run.h"
 #include "prove/compare.h"
 #include "prove/prove.h"
+#include "store/file.h"
+#include "store/json.h"
+#include "store/json_rows.h"
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -99,27 +102,31 @@ static mixt_table_memory read_memory(const json_t *roles)
     return m;
 }
 
-/** That of the plan that took most; of a run of an older version the total alone. */
-static mixt_table_memory run_memory(const char *folder, double total)
+static mixt_status take_memory(void *user, const char *text, int64_t line)
 {
-    char path[PATH_MAX_BYTES], *line = NULL;
-    size_t room = 0;
-    mixt_table_memory most = unknown;
+    mixt_table_memory *most = user;
+    json_t *row;
+    (void)line;
+    if (!strstr(text, "\"memory_by_role\""))
+        return MIXT_OK;
+    MIXT_TRY(mixt__json_row(text, &row));
+    mixt_table_memory m = row ? read_memory(json_object_get(row, "memory_by_role")) : unknown;
+    if (!(m.total <= most->total) && !isnan(m.total))
+        *most = m;
+    json_decref(row);
+    return MIXT_OK;
+}
+
+/** That of the plan that took most; of a run of an older version the total alone. */
+static mixt_status run_memory(const char *folder, double total, mixt_table_memory *most)
+{
+    char path[PATH_MAX_BYTES];
+    *most = unknown;
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
-    FILE *file = mixt__file_open_stream(path);
-    while (file && getline(&line, &room, file) > 0) {
-        json_t *row = strstr(line, "\"memory_by_role\"") ? json_loads(line, 0, NULL) : NULL;
-        mixt_table_memory m = row ? read_memory(json_object_get(row, "memory_by_role")) : unknown;
-        if (!(m.total <= most.total) && !isnan(m.total))
-            most = m;
-        json_decref(row);
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    if (isnan(most.total))
-        most.total = total;
-    return most;
+    MIXT_TRY(mixt__json_lines_read(path, take_memory, most));
+    if (isnan(most->total))
+        most->total = total;
+    return MIXT_OK;
 }
 
 /* ---- a run ---- */
@@ -133,6 +140,8 @@ static mixt_status read_run(mixt_table *t, mixt__table_run run)
     mixt_status status = mixt__compare_measure(run.folder, samples, &figures);
     if (status == MIXT_OK)
         status = find_policy(t, &run);
+    if (status == MIXT_OK)
+        status = run_memory(run.folder, figures.memory, &run.memory);
     if (status != MIXT_OK) {
         mixt_config_free(run.config);
         return status;
@@ -141,7 +150,6 @@ static mixt_status read_run(mixt_table *t, mixt__table_run run)
     run.samples_s = figures.samples_s;
     run.loss = figures.loss;
     run.accuracy = figures.accuracy;
-    run.memory = run_memory(run.folder, figures.memory);
     return add_run(t, run);
 }
 
@@ -163,24 +171,26 @@ static mixt_status read_pair(mixt_table *t, mixt__table_run like, int pair)
     return MIXT_OK;
 }
 
+/** Which sides of a pair are done, by the rows of an experiment. */
+static mixt_status take_done(void *user, const char *text, int64_t line)
+{
+    unsigned char *done = user; // (MIXT_COMPARE_PAIRS_MAX + 1)
+    json_t *row;
+    (void)line;
+    MIXT_TRY(mixt__json_row(text, &row));
+    json_int_t pair = json_integer_value(json_object_get(row, "pair"));
+    const char *side = json_string_value(json_object_get(row, "side"));
+    if (pair > 0 && pair <= MIXT_COMPARE_PAIRS_MAX && side)
+        done[pair] = (unsigned char)(done[pair] | (*side == 'b' ? 2 : 1));
+    json_decref(row);
+    return MIXT_OK;
+}
+
 /** The pairs that are done and whose runs can be read. */
 static mixt_status read_experiment(mixt_table *t, mixt__table_run like, const char *rows)
 {
     unsigned char done[MIXT_COMPARE_PAIRS_MAX + 1] = {0};
-    char *line = NULL;
-    size_t room = 0;
-    FILE *file = mixt__file_open_stream(rows);
-    while (file && getline(&line, &room, file) > 0) {
-        json_t *row = json_loads(line, 0, NULL);
-        json_int_t pair = json_integer_value(json_object_get(row, "pair"));
-        const char *side = json_string_value(json_object_get(row, "side"));
-        if (pair > 0 && pair <= MIXT_COMPARE_PAIRS_MAX && side)
-            done[pair] = (unsigned char)(done[pair] | (*side == 'b' ? 2 : 1));
-        json_decref(row);
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    MIXT_TRY(mixt__json_lines_read(rows, take_done, done));
     int64_t before = t->run_count;
     for (int pair = 1; pair <= MIXT_COMPARE_PAIRS_MAX; pair++) {
         mixt_status status = done[pair] == 3 ? read_pair(t, like, pair) : MIXT_OK;
@@ -228,16 +238,18 @@ static mixt_status read_verified(mixt_table *t, mixt__table_run run, const json_
 
 static mixt_status read_verify(mixt_table *t, mixt__table_run like)
 {
-    json_error_t error;
-    FILE *file = mixt__file_open_stream(like.source);
-    json_t *all = file ? json_loadf(file, 0, &error) : NULL, *facts;
+    mixt__file_map map;
+    json_t *all = NULL, *facts;
+    MIXT_TRY(mixt__file_map_open(like.source, &map));
+    mixt_status status = mixt__json_parse(like.source, map.data, map.bytes, 0, &all); // what is no JSON is told below
+    mixt__file_map_close(&map);
+    if (status == MIXT_ERROR_MEMORY)
+        return status;
+    status = MIXT_OK;
     const char *kind = json_string_value(json_object_get(all, "kind")),
                *yaml = json_string_value(json_object_get(all, "config"));
     json_t *runs = json_object_get(all, "runs");
     size_t i;
-    mixt_status status = MIXT_OK;
-    if (file)
-        fclose(file);
     if (!kind || strcmp(kind, MIXT_VERIFY_KIND) || !yaml || !json_array_size(runs))
         status = mixt__fail(MIXT_ERROR_DATA,
                             "%s: is no result of mixt verify --out FILE; a table is made from those, from run "

@@ -5,51 +5,53 @@
  */
 #include "run/advance.h"
 
-#include "base/files.h"
+#include "base/status.h"
 #include "run/open/phases.h"
 #include "steer/decision.h"
+#include "store/json.h"
+#include "store/json_rows.h"
 #include "train/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/** The update after which a decision of a row counts; -1: the row is no decision of the controller. */
-static int64_t counts_after(const char *text)
+/** Decisions that count from an update on. */
+typedef struct missed {
+    int64_t from, before, count; // from -1: there is no checkpoint
+} missed;
+
+static mixt_status take_row(void *user, const char *text, int64_t line)
 {
-    json_t *row = json_loads(text, 0, NULL);
+    missed *m = user;
+    json_t *row;
     mixt_decision d;
     bool found = false;
-    int64_t step = -1;
+    (void)line;
+    MIXT_TRY(mixt__json_row(text, &row));
     if (row && mixt__decision_read(row, &d, &found) == MIXT_OK && found) {
-        step = d.back >= 0 ? d.back : d.step;
+        int64_t step = d.back >= 0 ? d.back : d.step;
         step = strcmp(d.from, "auto") ? step : -1; // the run began with that, and its configuration has it
+        m->count += step > m->from && (step < m->before || m->from < 0);
         mixt__decision_free(&d);
     }
     json_decref(row);
-    return step;
+    return MIXT_OK;
 }
 
-void mixt__advance_warn(mixt_run *run, int64_t before)
+mixt_status mixt__advance_warn(mixt_run *run, int64_t before)
 {
-    char path[1100], *text = NULL;
-    size_t room = 0;
-    int64_t from = run->resume.checkpoint ? run->resume.state.steps : -1, missed = 0;
+    char path[1100];
+    missed m = {.from = run->resume.checkpoint ? run->resume.state.steps : -1, .before = before};
     snprintf(path, sizeof path, "%s/events.jsonl", run->resume.run);
-    FILE *file = mixt__file_open_stream(path);
-    while (file && getline(&text, &room, file) > 0) {
-        int64_t step = counts_after(text);
-        missed += step > from && (step < before || !run->resume.checkpoint);
-    }
-    if (file)
-        fclose(file);
-    free(text);
-    if (missed)
+    MIXT_TRY(mixt__json_lines_read(path, take_row, &m));
+    if (m.count)
         mixt__run_note(
             run, true,
             "%s: %lld decision%s of its controller cannot be made again, for the checkpoints behind are gone "
             "(train.keep): update %lld will not have the bits that it had",
-            run->resume.run, (long long)missed, missed == 1 ? "" : "s", (long long)before);
+            run->resume.run, (long long)m.count, m.count == 1 ? "" : "s", (long long)before);
+    return MIXT_OK;
 }
 
 /** The phase of the next update, and its batch. */

@@ -154,9 +154,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__fit_again(run));
     MIXT_TRY(mixt__resume_restore(run));
     run->has_weights = run->resume.checkpoint != NULL;
-    if (run->resume.looking)
-        mixt__advance_warn(run, options->before);
-    return MIXT_OK;
+    return run->resume.looking ? mixt__advance_warn(run, options->before) : MIXT_OK;
 }
 
 mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *given, mixt_run **run)

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,23 +48,28 @@ mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t 
     if (!entries)
         return errno == ENOENT ? MIXT_OK
                                : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", folder, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(entries));) {
+    mixt_status status = MIXT_OK;
+    struct dirent *entry;
+    while (status == MIXT_OK && (errno = 0, entry = readdir(entries))) {
         int64_t step = step_of(entry->d_name);
         if (step < 0)
             continue;
-        if (!mixt__grow((void **)steps, &capacity, *count, sizeof **steps)) {
-            mixt__free(*steps);
-            *steps = NULL;
-            *count = 0;
-            closedir(entries);
-            return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to list it", folder);
-        }
-        (*steps)[(*count)++] = step;
+        if (mixt__grow((void **)steps, &capacity, *count, sizeof **steps))
+            (*steps)[(*count)++] = step;
+        else
+            status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to list it", folder);
     }
+    if (status == MIXT_OK && errno) // else the newest would seem not to be there
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", folder, strerror(errno));
     closedir(entries);
+    if (status != MIXT_OK) {
+        mixt__free(*steps);
+        *steps = NULL;
+        *count = 0;
+    }
     if (*count)
         qsort(*steps, (size_t)*count, sizeof **steps, newest_first);
-    return MIXT_OK;
+    return status;
 }
 
 /** One that is half removed must not look whole, and must still be known: the manifest goes first, the state last. */
@@ -118,7 +124,7 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
     json_t *manifest = NULL; // NULL: damaged, or not there
     mixt__file_map map;
     if (mixt__file_map_open(inside, &map) == MIXT_OK && map.data)
-        manifest = json_loadb((const char *)map.data, map.bytes, 0, NULL);
+        (void)mixt__json_parse(inside, map.data, map.bytes, 0, &manifest);
     mixt__file_map_close(&map);
     const char *format = json_string_value(json_object_get(manifest, "format"));
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);

@@ -259,11 +259,14 @@ mixt_status mixt__checkpoint_share(const char *from, const char *folder)
         closedir(entries);
         return status;
     }
-    for (struct dirent *entry; status == MIXT_OK && (entry = readdir(entries));)
+    struct dirent *entry;
+    while (status == MIXT_OK && (errno = 0, entry = readdir(entries)))
         if (entry->d_name[0] != '.') {
             snprintf(inside, sizeof inside, "%s/%s", from, entry->d_name);
             status = share_file(inside, p.temporary, entry->d_name);
         }
+    if (status == MIXT_OK && errno)
+        status = mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be read: %s", from, strerror(errno));
     closedir(entries);
     return put_in_place(&p, status);
 }

@@ -163,16 +163,3 @@ char *mixt__json_dumps(const json_t *value, size_t flags)
         text[bytes] = '\0';
     return text;
 }
-
-mixt_status mixt__json_parse(const char *path, const void *text, size_t bytes, size_t flags, json_t **value)
-{
-    json_error_t error;
-    *value = json_loadb(text, bytes, flags, &error);
-    if (!*value) // what it has no memory for it may call a wrong token: what is wrong is so twice
-        *value = json_loadb(text, bytes, flags, &error);
-    if (*value)
-        return MIXT_OK;
-    if (!*error.text || json_error_code(&error) == json_error_out_of_memory)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read it", path);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d: %s", path, error.line, error.text);
-}

@@ -30,7 +30,11 @@ json_t *mixt__json_string(const char *text);
 bool mixt__json_whole(const json_t *value);
 /** json_dumps of what is whole, else NULL: freed with free(). */
 char *mixt__json_dumps(const json_t *value, size_t flags);
-/** Reads a document. MIXT_ERROR_MEMORY, or MIXT_ERROR_FORMAT naming `path` and the line. */
+/** json_loadb, but for want of memory: then always json_error_out_of_memory, never another error or an abort. */
+json_t *mixt__json_load(const void *text, size_t bytes, size_t flags, json_error_t *error);
+/** Reads a document. MIXT_ERROR_MEMORY, or MIXT_ERROR_FORMAT naming `path`, line and column. */
 mixt_status mixt__json_parse(const char *path, const void *text, size_t bytes, size_t flags, json_t **value);
+/** Reads a row, of a file some of whose rows may be damaged: NULL in *row for such a one. Fails for want of memory. */
+mixt_status mixt__json_row(const char *text, json_t **row);
 
 #endif

@@ -45,7 +45,7 @@ static bool is_sealed(const char *text, size_t bytes)
 static bool is_cut_short(const char *text, size_t bytes)
 {
     json_error_t error;
-    json_t *row = json_loadb(text, bytes, JSON_DISABLE_EOF_CHECK, &error);
+    json_t *row = mixt__json_load(text, bytes, JSON_DISABLE_EOF_CHECK, &error);
     json_decref(row);
     return !row && (json_error_code(&error) == json_error_premature_end_of_input ||
                     json_error_code(&error) == json_error_invalid_syntax);
@@ -71,6 +71,15 @@ static mixt_status read_row(const char *path, int64_t line, const char *text, si
     return damaged(path, line, "its checksum is another");
 }
 
+/** Whether the end is why a line was not read: getline also ends for want of memory. */
+static mixt_status at_end(FILE *file, const char *path)
+{
+    if (feof(file))
+        return MIXT_OK;
+    return mixt__fail(errno == ENOMEM ? MIXT_ERROR_MEMORY : MIXT_ERROR_FILE, "%s: cannot be read: %s", path,
+                      mixt__file_problem(errno));
+}
+
 mixt_status mixt__json_rows_read(FILE *file, const char *path, mixt_status (*take)(void *user, json_t *row), void *user)
 {
     char *text = NULL;
@@ -93,8 +102,25 @@ mixt_status mixt__json_rows_read(FILE *file, const char *path, mixt_status (*tak
             status = mixt__fail_context(status, "%s:%lld", path, (long long)line);
     }
     free(text);
-    if (status == MIXT_OK && !feof(file)) // getline also ends for want of memory
-        status = mixt__fail(errno == ENOMEM ? MIXT_ERROR_MEMORY : MIXT_ERROR_FILE, "%s: cannot be read: %s", path,
-                            mixt__file_problem(errno));
+    return status == MIXT_OK ? at_end(file, path) : status;
+}
+
+mixt_status mixt__json_lines_read(const char *path, mixt_status (*take)(void *user, const char *text, int64_t line),
+                                  void *user)
+{
+    char *text = NULL;
+    size_t room = 0;
+    mixt_status status = MIXT_OK;
+    FILE *file = mixt__file_open_stream(path);
+    if (!file && errno == ENOENT)
+        return MIXT_OK;
+    if (!file)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path, mixt__file_problem(errno));
+    for (int64_t line = 1; status == MIXT_OK && getline(&text, &room, file) > 0; line++)
+        status = take(user, text, line);
+    free(text);
+    if (status == MIXT_OK)
+        status = at_end(file, path);
+    fclose(file);
     return status;
 }

@@ -18,5 +18,9 @@ char *mixt__json_row_seal(char *text);
  *  @param path for messages @param take borrows the row; a failure of it ends the reading */
 mixt_status mixt__json_rows_read(FILE *file, const char *path, mixt_status (*take)(void *user, json_t *row),
                                  void *user);
+/** Hands out the lines of a file some of whose rows may be damaged: each with its end, the last one also without. None
+ * where there is no such file. Fails where not all could be read, and as `take` does. */
+mixt_status mixt__json_lines_read(const char *path, mixt_status (*take)(void *user, const char *text, int64_t line),
+                                  void *user);
 
 #endif

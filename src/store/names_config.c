@@ -143,13 +143,11 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
 /** An object, to be freed. */
 static mixt_status load(const char *path, json_t **config)
 {
-    json_error_t error;
     mixt__file_map map;
     MIXT_TRY(mixt__file_map_open(path, &map));
-    *config = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    mixt_status status = mixt__json_parse(path, map.data, map.bytes, JSON_REJECT_DUPLICATES, config);
     mixt__file_map_close(&map);
-    if (!*config)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    MIXT_TRY(status);
     if (json_is_object(*config))
         return MIXT_OK;
     json_decref(*config);

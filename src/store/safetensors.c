@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "num/format.h"
 #include "store/file.h"
+#include "store/json.h"
 #include "store/shards.h"
 
 #include <jansson.h>
@@ -240,7 +241,7 @@ static json_t *parse_header(const char *path, const mixt__file_map *map, uint64_
     }
     json_error_t error;
     const char *text = (const char *)map->data + PREFIX;
-    json_t *header = text[0] == '{' ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
+    json_t *header = text[0] == '{' ? mixt__json_load(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
     if (!header && text[0] == '{' && json_error_code(&error) == json_error_out_of_memory)
         *status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read its header", path);
     else if (!header)

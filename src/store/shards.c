@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -76,13 +77,11 @@ static mixt_status read_map(shards *s, json_t *map)
 
 static mixt_status load_index(const char *path, json_t **index)
 {
-    json_error_t error;
     mixt__file_map map;
     MIXT_TRY(mixt__file_map_open(path, &map));
-    *index = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    mixt_status status = mixt__json_parse(path, map.data, map.bytes, JSON_REJECT_DUPLICATES, index);
     mixt__file_map_close(&map);
-    if (!*index)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    MIXT_TRY(status);
     return json_is_object(json_object_get(*index, "weight_map"))
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_FORMAT, "%s: has no weight_map, which says where each tensor is", path);

@@ -72,7 +72,7 @@ static void add_teacher(json_t *o, const mixt__trainer *t)
         return;
     char *policy = mixt__policy_line(t->teacher.policy);
     add_string(o, "teacher", t->teacher.sum);
-    add_string(o, "teacher_precision", policy ? policy : "?");
+    add(o, "teacher_precision", mixt__json_string(policy));
     add_float(o, "teacher_weight", t->model.teacher->weight);
     add_float(o, "teacher_temperature", t->model.teacher->temperature);
     free(policy);
@@ -98,7 +98,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     const mixt__trainer_settings *s = &t->settings;
     char text[128], *policy = mixt__policy_line(&s->policy);
     json_t *o = json_object();
-    add(o, "precision", mixt__json_string(policy ? policy : "?"));
+    add(o, "precision", mixt__json_string(policy));
     free(policy);
     mixt__shape input = t->spec.input, target = t->spec.target;
     input.dims[0] *= s->ranks; // of all ranks, however many there are

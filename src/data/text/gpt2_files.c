@@ -10,6 +10,7 @@
 #include "data/data.h"
 #include "data/hash.h"
 #include "data/unicode.h"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -107,11 +108,8 @@ static mixt_status order_tokens(const char *path, json_t *root, mixt__arena *are
 
 static mixt_status parse_tokens(const char *path, const mixt__bytes *file, mixt__vocabulary *vocabulary)
 {
-    json_error_t error;
-    json_t *root = json_loadb((const char *)file->bytes, (size_t)file->size, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, error.line, error.column,
-                          error.text);
+    json_t *root;
+    MIXT_TRY(mixt__json_parse(path, file->bytes, (size_t)file->size, JSON_REJECT_DUPLICATES, &root));
     mixt__arena arena = {0};
     mixt__span *tokens = NULL;
     int64_t count = (int64_t)json_object_size(root), twice = 0;

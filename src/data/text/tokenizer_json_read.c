@@ -11,6 +11,7 @@
 #include "data/data.h"
 #include "data/text/gpt2_files.h"
 #include "data/hash.h"
+#include "store/json.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -313,16 +314,14 @@ static mixt_status read_all(reader *r, int64_t bytes)
 
 static mixt_status load(const char *folder, char *path, size_t room, mixt__bytes *file, json_t **root)
 {
-    json_error_t error;
     *root = NULL;
     if (!mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, room))
         return mixt__fail(MIXT_ERROR_FILE, "%s: has no tokenizer.json", folder);
     MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, file));
-    *root = json_loadb((const char *)file->bytes, (size_t)file->size, JSON_REJECT_DUPLICATES, &error);
-    if (*root)
-        return MIXT_OK;
-    mixt__bytes_free(file);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, error.line, error.column, error.text);
+    mixt_status status = mixt__json_parse(path, file->bytes, (size_t)file->size, JSON_REJECT_DUPLICATES, root);
+    if (status != MIXT_OK)
+        mixt__bytes_free(file);
+    return status;
 }
 
 mixt_status mixt__tokenizer_json_read(const char *folder, mixt__vocabulary *vocabulary, mixt__json_tables *tables,

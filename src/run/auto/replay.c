@@ -2,14 +2,17 @@
 #include "run/auto/steer.h"
 
 #include "base/alloc.h"
-#include "base/files.h"
+#include "base/status.h"
 #include "run/run.h"
 #include "steer/decision.h"
+#include "store/json.h"
+#include "store/json_rows.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /** The update after which a decision counts: where the run went back, that. */
 static int64_t in_force(const mixt_decision *d)
@@ -29,17 +32,16 @@ static mixt_status add(mixt__steer *s, int64_t *room, const mixt_decision *d)
 }
 
 /** A row of the file; what is no decision, and the end of that run, is passed over. */
-static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text, const char *path, int64_t line)
+static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text)
 {
-    json_error_t error;
     mixt_decision d;
     bool found = false;
-    json_t *row = json_loads(text, 0, &error);
+    json_t *row;
+    MIXT_TRY(mixt__json_row(text, &row));
     mixt_status status =
         row ? mixt__decision_read(row, &d, &found) : mixt__fail(MIXT_ERROR_FORMAT, "a row of JSON was expected");
     json_decref(row);
-    if (status != MIXT_OK)
-        return mixt__fail_context(status, "auto.replay: %s:%lld", path, (long long)line);
+    MIXT_TRY(status);
     bool chosen = found && !strcmp(d.from, "auto"); // what that run began with
     if (chosen)
         s->chosen = d;
@@ -55,23 +57,27 @@ static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text, con
     return status;
 }
 
+typedef struct reading {
+    mixt__steer *steer;
+    int64_t room;
+    const char *path;
+} reading;
+
+static mixt_status take_line(void *user, const char *text, int64_t line)
+{
+    reading *r = user;
+    mixt_status status = take_row(r->steer, &r->room, text);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "auto.replay: %s:%lld", r->path, (long long)line);
+}
+
 mixt_status mixt__steer_read(mixt_run *run)
 {
-    const char *path = mixt__config_string(run->config, MIXT_KEY_AUTO_REPLAY);
-    char *text = NULL;
-    size_t size = 0;
-    int64_t room = 0, line = 0;
-    mixt_status status = MIXT_OK;
-    if (!*path)
+    reading r = {.steer = &run->steer, .path = mixt__config_string(run->config, MIXT_KEY_AUTO_REPLAY)};
+    if (!*r.path)
         return MIXT_OK;
-    FILE *file = mixt__file_open_stream(path);
-    if (!file)
-        return mixt__fail(MIXT_ERROR_FILE, "auto.replay: %s cannot be opened: %s", path, mixt__file_problem(errno));
-    while (status == MIXT_OK && getline(&text, &size, file) > 0)
-        status = take_row(&run->steer, &room, text, path, ++line);
-    free(text);
-    fclose(file);
-    return status;
+    if (access(r.path, F_OK))
+        return mixt__fail(MIXT_ERROR_FILE, "auto.replay: %s cannot be opened: %s", r.path, strerror(errno));
+    return mixt__json_lines_read(r.path, take_line, &r);
 }
 
 bool mixt__steer_recorded(const mixt_run *run, int64_t step)

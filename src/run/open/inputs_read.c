@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "store/file.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +28,6 @@ static mixt_status check(const json_t *inputs)
 mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
 {
     char path[PATH_BYTES];
-    json_error_t error;
     mixt__file_map map;
     *inputs = NULL;
     if (snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE) >= (int)sizeof path)
@@ -35,11 +35,11 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
     if (access(path, F_OK) && errno == ENOENT)
         return MIXT_OK;
     MIXT_TRY(mixt__file_map_open(path, &map));
-    json_t *root = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *root;
+    mixt_status status = mixt__json_parse(path, map.data, map.bytes, JSON_REJECT_DUPLICATES, &root);
     mixt__file_map_close(&map);
-    if (!root)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
-    mixt_status status = check(root);
+    MIXT_TRY(status);
+    status = check(root);
     if (status == MIXT_OK) {
         *inputs = root;
         return MIXT_OK;

@@ -7,8 +7,10 @@
 #include "run/open/hf_folder.h"
 #include "run/report/history.h"
 #include "store/checkpoint.h"
+#include "store/json.h"
 #include "store/safetensors.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,28 +105,35 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
     return status;
 }
 
-/** Of the last whole row of a run's metrics; -1: there is none. */
-static int64_t last_row(const char *run)
+/** Of the last whole row of a run's metrics; -1 in *last: there is none. */
+static mixt_status last_row(const char *run, int64_t *last)
 {
     enum { TAIL = 16384 }; // many times a row
     char path[MIXT_WEIGHTS_PATH + 16], text[TAIL + 1];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    *last = -1;
     FILE *f = mixt__file_open_stream(path);
+    if (!f && errno == ENOENT)
+        return MIXT_OK;
     if (!f)
-        return -1;
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path, mixt__file_problem(errno));
     if (fseek(f, -TAIL, SEEK_END))
         rewind(f);
     text[fread(text, 1, TAIL, f)] = '\0';
+    mixt_status status =
+        ferror(f) ? mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno)) : MIXT_OK;
     fclose(f);
     char *end = strrchr(text, '\n');
-    if (!end)
-        return -1;
+    if (status != MIXT_OK || !end)
+        return status;
     *end = '\0';
     const char *before = strrchr(text, '\n');
-    json_t *row = json_loads(before ? before + 1 : text, 0, NULL), *step = json_object_get(row, "step");
-    int64_t found = json_is_integer(step) ? json_integer_value(step) : -1;
+    json_t *row;
+    MIXT_TRY(mixt__json_row(before ? before + 1 : text, &row));
+    const json_t *step = json_object_get(row, "step");
+    *last = json_is_integer(step) ? json_integer_value(step) : -1;
     json_decref(row);
-    return found;
+    return MIXT_OK;
 }
 
 /** The update after which a file of weights was written; -1: it does not say, or cannot be read. */
@@ -149,11 +158,13 @@ mixt_status mixt__run_weights_final(const char *run, const char *instead)
     if (access(folder, F_OK)) // a run without them does not go on
         return MIXT_OK;
     if (!access(path, F_OK)) {
-        int64_t from;
+        int64_t from, row;
+        bool resumed;
+        MIXT_TRY(last_row(run, &row));
+        MIXT_TRY(mixt__history_unfinished(run, &resumed, &from));
         MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
-        int64_t mine = step_of(path), row = last_row(run), newest = count && steps[0] > row ? steps[0] : row;
+        int64_t mine = step_of(path), newest = count && steps[0] > row ? steps[0] : row;
         mixt__free(steps);
-        bool resumed = mixt__history_unfinished(run, &from);
         if (mine < 0 || (newest <= mine && !resumed))
             return MIXT_OK;
         if (newest > mine)

@@ -1,7 +1,9 @@
 /* Appending to a run's history, and how it ends. */
 #include "base/files.h"
+#include "base/status.h"
 #include "run/report/history.h"
 #include "store/json.h"
+#include "store/json_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,26 +58,33 @@ void mixt__history_add(mixt_run *run, json_t *row)
     free(line ? line : text);
 }
 
-bool mixt__history_unfinished(const char *run, int64_t *step)
+typedef struct unfinished {
+    bool is;
+    int64_t step;
+} unfinished;
+
+static mixt_status take_line(void *user, const char *text, int64_t line)
 {
-    char path[4400], *line = NULL;
-    size_t room = 0;
-    bool unfinished = false;
+    unfinished *u = user;
+    json_t *row;
+    (void)line;
+    MIXT_TRY(mixt__json_row(text, &row));
+    const char *event = json_string_value(json_object_get(row, "event"));
+    if (event && !strcmp(event, "resumed"))
+        *u = (unfinished){true, json_integer_value(json_object_get(row, "step"))};
+    else if (event && !strcmp(event, "finished"))
+        u->is = false;
+    json_decref(row);
+    return MIXT_OK;
+}
+
+mixt_status mixt__history_unfinished(const char *run, bool *is, int64_t *step)
+{
+    char path[4400];
+    unfinished found = {false, -1};
     snprintf(path, sizeof path, "%s/history.jsonl", run);
-    FILE *f = mixt__file_open_stream(path);
-    while (f && getline(&line, &room, f) > 0) {
-        json_t *row = json_loads(line, 0, NULL);
-        const char *event = json_string_value(json_object_get(row, "event"));
-        if (event && !strcmp(event, "resumed")) {
-            unfinished = true;
-            *step = json_integer_value(json_object_get(row, "step"));
-        } else if (event && !strcmp(event, "finished")) {
-            unfinished = false;
-        }
-        json_decref(row);
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return unfinished;
+    MIXT_TRY(mixt__json_lines_read(path, take_line, &found));
+    *is = found.is;
+    *step = found.step;
+    return MIXT_OK;
 }

@@ -9,6 +9,6 @@
 /** Appends a row, which is taken over, with the time; what fails is told as a note: it is no reason to end a run. */
 void mixt__history_add(mixt_run *run, json_t *row);
 /** Whether a run was resumed and has not come to its end since; *step: where it went on from. */
-bool mixt__history_unfinished(const char *run, int64_t *step);
+mixt_status mixt__history_unfinished(const char *run, bool *is, int64_t *step);
 
 #endif

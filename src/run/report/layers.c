@@ -2,10 +2,10 @@
 #include "run/report/layers.h"
 
 #include "base/alloc.h"
-#include "base/files.h"
 #include "run/open/memory.h"
 #include "run/run.h"
 #include "store/json.h"
+#include "store/json_rows.h"
 #include "train/instrument.h"
 
 #include <float.h>
@@ -309,28 +309,31 @@ mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step)
 
 /* ---- the file ---- */
 
+static mixt_status take_names(void *layers, const char *line, int64_t number)
+{
+    mixt__layers *l = layers;
+    json_t *row;
+    (void)number;
+    if (!strstr(line, "\"names\":"))
+        return MIXT_OK;
+    MIXT_TRY(mixt__json_row(line, &row));
+    const json_t *names = json_object_get(row, "names");
+    char *text = names ? mixt__json_dumps(names, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    char *copy = text ? mixt__strdup(text) : NULL;
+    if (copy) {
+        mixt__free(l->names);
+        l->names = copy;
+    }
+    bool lost = names && !copy;
+    free(text);
+    json_decref(row);
+    return lost ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the names of layers") : MIXT_OK;
+}
+
 /** The names that the newest row of names has: a resumed run goes on under them. */
 static mixt_status find_names(mixt__layers *l, const char *path)
 {
-    FILE *file = mixt__file_open_stream(path);
-    char *line = NULL;
-    size_t room = 0;
-    mixt_status status = MIXT_OK;
-    while (file && status == MIXT_OK && getline(&line, &room, file) > 0) {
-        json_t *row = strstr(line, "\"names\":") ? json_loads(line, 0, NULL) : NULL;
-        char *text = mixt__json_dumps(json_object_get(row, "names"), JSON_COMPACT | JSON_PRESERVE_ORDER);
-        if (text) {
-            mixt__free(l->names);
-            l->names = mixt__strdup(text);
-            status = l->names ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the names of layers");
-        }
-        free(text);
-        json_decref(row);
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    return status;
+    return mixt__json_lines_read(path, take_names, l);
 }
 
 mixt_status mixt__layers_return(mixt_run *run, int64_t bytes)

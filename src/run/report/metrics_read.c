@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/files.h"
 #include "base/handles.h"
+#include "store/json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -96,9 +97,7 @@ static void leave_out(mixt_metrics *m, int64_t line, const char *why)
 static mixt_status take_line(mixt_metrics *m, const char *text, size_t length, int64_t line)
 {
     json_error_t error;
-    json_t *row = json_loadb(text, length, 0, &error);
-    if (!row) // what it has no memory for it may call a wrong token: what is wrong is so twice
-        row = json_loadb(text, length, 0, &error);
+    json_t *row = mixt__json_load(text, length, 0, &error);
     mixt_status status = MIXT_OK;
     if (!row && json_error_code(&error) == json_error_out_of_memory)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a row of metrics");
