@@ -10,8 +10,10 @@
 #include "store/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,66 @@ static mixt_status make_parents(const char *path)
     return MIXT_OK;
 }
 
+const char *mixt__run_dir_file(const mixt__run_dir *dir, const char *name, char text[1200])
+{
+    snprintf(text, 1200, "%s/%s", dir->path, name);
+    return text;
+}
+
+/* ---- making one ---- */
+
+static const char beginning[] = ".beginning"; // there, and locked, while the directory is made
+
+/** What a run of ours begins with; the mark goes last. */
+static void remove_begun(const char *path)
+{
+    const char *const names[] = {"metrics.jsonl", "events.jsonl",  "layers.jsonl",
+                                 "config.yaml",   "history.jsonl", MIXT_POLICY_FILE};
+    char inside[1200];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        mixt__folder_remove_file(path, names[i]);
+    mixt__run_inputs_discard(path);
+    snprintf(inside, sizeof inside, "%s/checkpoints", path);
+    mixt__folder_remove_all(inside); // those that a resumed run took along
+    mixt__folder_remove_file(path, beginning);
+    rmdir(path);
+}
+
+/** A directory that a process which is no more has not finished. */
+static void remove_unfinished(const char *path)
+{
+    char mark[1200];
+    snprintf(mark, sizeof mark, "%s/%s", path, beginning);
+    int fd = mixt__file_open_write(mark, O_WRONLY);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+        remove_begun(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static mixt_status mark_beginning(mixt__run_dir *dir)
+{
+    char mark[1200];
+    int fd = mixt__file_open_write(mixt__run_dir_file(dir, beginning, mark), O_WRONLY | O_CREAT | O_EXCL);
+    if (fd < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", mark, mixt__file_problem(errno));
+    (void)flock(fd, LOCK_EX | LOCK_NB); // a file system without locks: then nothing is removed there
+    dir->beginning = fd + 1;
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_dir_begun(mixt__run_dir *dir)
+{
+    char mark[1200];
+    if (!dir->beginning)
+        return MIXT_OK;
+    if (unlink(mixt__run_dir_file(dir, beginning, mark)))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be removed: %s", mark, strerror(errno));
+    close(dir->beginning - 1);
+    dir->beginning = 0;
+    return MIXT_OK;
+}
+
 static mixt_status make_named(mixt__run_dir *dir, const char *name)
 {
     if (strlen(name) >= sizeof dir->path)
@@ -37,6 +99,7 @@ static mixt_status make_named(mixt__run_dir *dir, const char *name)
     for (size_t end = strlen(dir->path); end > 1 && dir->path[end - 1] == '/'; end--)
         dir->path[end - 1] = '\0';
     MIXT_TRY(make_parents(dir->path));
+    remove_unfinished(dir->path);
     if (!mkdir(dir->path, 0777))
         return MIXT_OK;
     if (errno == EEXIST)
@@ -68,12 +131,6 @@ static mixt_status make_default(mixt__run_dir *dir, const mixt_config *config)
     snprintf(stem, sizeof stem, "runs/%.100s-%.100s", mixt__config_string(config, MIXT_KEY_MODEL),
              slash ? slash + 1 : precision);
     return make_numbered(stem, dir->path, sizeof dir->path);
-}
-
-const char *mixt__run_dir_file(const mixt__run_dir *dir, const char *name, char text[1200])
-{
-    snprintf(text, 1200, "%s/%s", dir->path, name);
-    return text;
 }
 
 /** Sets a key to the absolute form of a file's name; `prefix` stands before it in the key's value. */
@@ -174,7 +231,9 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
         dir->path[0] = '\0'; // what has that name is not ours
         return status;
     }
-    status = fill(dir, config, kind);
+    status = mark_beginning(dir);
+    if (status == MIXT_OK)
+        status = fill(dir, config, kind);
     if (status != MIXT_OK)
         mixt__run_dir_discard(dir);
     return status;
@@ -182,17 +241,12 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 
 void mixt__run_dir_discard(mixt__run_dir *dir)
 {
-    const char *const names[] = {"metrics.jsonl", "events.jsonl",  "layers.jsonl",
-                                 "config.yaml",   "history.jsonl", MIXT_POLICY_FILE};
     if (!dir->path[0])
         return;
     mixt__run_dir_close(dir);
     if (dir->resumed || dir->silent)
         return;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        mixt__folder_remove_file(dir->path, names[i]);
-    mixt__run_inputs_discard(dir->path);
-    rmdir(dir->path);
+    remove_begun(dir->path);
     dir->path[0] = '\0';
 }
 
@@ -215,6 +269,12 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
         return mixt__hf_folder_config(run, config);
     snprintf(setting, sizeof setting, "precision=%s", path);
     bool policy = !access(path, F_OK);
+    snprintf(path, sizeof path, "%s/%s", run, beginning);
+    if (!access(path, F_OK))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: was never begun: the process that made it ended before all was there; the same command "
+                          "makes it anew",
+                          run);
     snprintf(path, sizeof path, "%s/config.yaml", run);
     if (access(path, F_OK) && errno != ENOENT)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
@@ -255,4 +315,7 @@ void mixt__run_dir_close(mixt__run_dir *dir)
     mixt__rows_close(&dir->metrics);
     mixt__rows_close(&dir->events);
     mixt__rows_close(&dir->layers);
+    if (dir->beginning)
+        close(dir->beginning - 1);
+    dir->beginning = 0;
 }

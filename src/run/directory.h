@@ -17,12 +17,16 @@ typedef struct mixt__run_dir {
     mixt__rows layers; // not open where no update is looked into
     bool silent;       // another process writes it: rows go nowhere
     bool resumed;      // was there before: never discarded
+    int beginning;     // the handle and 1 of a file that is there until all else is; 0: all is
 } mixt__run_dir;
 
 /** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file
  * into it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened
- * data. */
+ * data. Until mixt__run_dir_begun the directory counts as unfinished: where a process ended before that, the next one
+ * that is to make a directory of this name removes it. */
 mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind);
+/** All that a run begins with is there: it can be resumed. */
+mixt_status mixt__run_dir_begun(mixt__run_dir *dir);
 /** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, events.jsonl its first
  * `keep_events`, config.yaml is replaced by `config`. */
 mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,

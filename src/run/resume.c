@@ -531,7 +531,9 @@ static mixt_status fork_run(mixt_run *run)
         take_checkpoints(r, &run->dir);
     MIXT_TRY(copy_rows(run, &run->dir.metrics, "metrics.jsonl", r->state.metrics_bytes));
     MIXT_TRY(copy_rows(run, &run->dir.events, "events.jsonl", r->state.events_bytes));
-    return r->state.layers_bytes ? copy_rows(run, &run->dir.layers, "layers.jsonl", r->state.layers_bytes) : MIXT_OK;
+    if (r->state.layers_bytes)
+        MIXT_TRY(copy_rows(run, &run->dir.layers, "layers.jsonl", r->state.layers_bytes));
+    return mixt__run_dir_begun(&run->dir);
 }
 
 /** Asking for longer must not do nothing in silence. Steps that epochs cut off are told at every start. */

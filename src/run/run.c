@@ -239,7 +239,8 @@ static mixt_status open_directory(mixt_run *run)
         return mixt__resume_directory(run);
     MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
     MIXT_TRY(mixt__auto_precision_keep(run));
-    return mixt__run_inputs_write(run->dir.path, &run->experiment);
+    MIXT_TRY(mixt__run_inputs_write(run->dir.path, &run->experiment));
+    return mixt__run_dir_begun(&run->dir);
 }
 
 static mixt_status plan_validation(void *user)
@@ -289,7 +290,9 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     mixt__account_use(before);
     if (result)
         *result = run->result;
-    bool nothing = status != MIXT_OK && !run->result.steps && !mixt__rows_length(&run->dir.events);
+    const mixt__loop_state *from = &run->resume.state; // of a new directory that goes on: what it was given
+    bool nothing = status != MIXT_OK && run->result.steps <= from->steps &&
+                   mixt__rows_length(&run->dir.events) <= from->events_bytes;
     mixt__tensorboard_close(&run->tensorboard, nothing);
     mixt__events_close(&run->events);
     run->hooks->close(run);

@@ -369,4 +369,17 @@ train --resume mlp-seven train.steps=40 data.order_seed=1 --allow data.order_see
 order() { tr -d ' \n' <"$1"/checkpoints/step-00000040/manifest.json | grep -o '"order":{[^}]*}'; }
 [ "$(order mlp-cut)" = "$(order mlp-seven)" ] && [ "$(order mlp-cut)" = '"order":{"seed":1,"before":7,"from":4}' ] || fail "the order kept: $(order mlp-cut), $(order mlp-seven)"
 
+# A directory that a process did not finish making gives way; one that is being made, and anything else, does not.
+train mlp.yaml out=source train.steps=8 train.epochs=0 train.checkpoint_every=4
+mkdir -p never/checkpoints/step-00000004 && cp source/config.yaml never && : >never/.beginning
+"$mixt" train --resume never -q 2>told && fail "a run that was never begun was resumed"
+grep -q 'never: was never begun' told || fail "a run that was never begun: $(cat told)"
+(exec 9>never/.beginning && flock 9 && exec "$mixt" train --resume source out=never train.steps=12 -q 2>told) && fail "a directory that is being made was taken"
+[ -d never/checkpoints ] || fail "a directory that is being made was removed"
+train --resume source out=never train.steps=12
+[ -s never/model.safetensors ] && [ ! -e never/.beginning ] || fail "a directory that was never begun did not give way"
+mkdir -p mine && : >mine/.beginning && echo mine >mine/notes
+"$mixt" train --resume source out=mine train.steps=12 -q 2>told && fail "a folder with notes was taken"
+[ -s mine/notes ] || fail "notes were removed"
+
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
