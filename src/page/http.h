@@ -10,6 +10,7 @@
     X(start_daemon)                                                                                                    \
     X(stop_daemon)                                                                                                     \
     X(get_daemon_info)                                                                                                 \
+    X(get_connection_info)                                                                                             \
     X(create_response_from_buffer)                                                                                     \
     X(create_response_from_callback)                                                                                   \
     X(add_response_header)                                                                                             \

@@ -14,6 +14,7 @@
 
 #ifdef MIXT_HAVE_MICROHTTPD
 #include "page/http.h"
+#include "page/seats.h"
 #include "store/json.h"
 
 #include <arpa/inet.h>
@@ -29,7 +30,8 @@
 #include <unistd.h>
 
 enum {
-    CONNECTIONS = 64,
+    CONNECTIONS = 64,     // that keep their places
+    LEAVING = 64,         // and whose places were taken, but whose threads have not noticed
     SLICE = 4 << 20,      // bytes of rows in one answer
     TOKEN = 32,           // hexadecimal digits
     MESSAGES_EVERY = 500, // milliseconds between two looks at the files
@@ -42,6 +44,7 @@ struct mixt_page_server {
     struct MHD_Daemon *daemon;
     mixt__run_list list;
     pthread_mutex_t lock; // of the list
+    mixt__seats seats;
     volatile int stopping;
     char token[TOKEN + 1], address[128], hosts[2][64];
 };
@@ -120,7 +123,7 @@ static enum MHD_Result answer_rows(mixt_page_server *s, struct MHD_Connection *c
         return refuse(connection, MHD_HTTP_NOT_FOUND, "no such run\n");
     snprintf(path, sizeof path, "%s/%s", folder, file);
     char *text = malloc(SLICE);
-    int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     ssize_t got = fd >= 0 ? pread(fd, text, SLICE, from) : 0;
     if (fd >= 0)
         close(fd);
@@ -270,6 +273,7 @@ static enum MHD_Result hear(void *user, struct MHD_Connection *connection, const
         return *bytes ? MHD_NO : refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this page can only be read\n");
     if (!host_right(s, connection) || !token_right(s, connection))
         return refuse(connection, MHD_HTTP_FORBIDDEN, "the address that mixt watch printed has the token\n");
+    mixt__seats_reader(&s->seats, connection);
     if (!strcmp(path, "/"))
         return answer_page(connection);
     if (!strcmp(path, "/runs"))
@@ -303,7 +307,8 @@ static mixt_status listen_on(mixt_page_server *s, int port)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     s->daemon = http->start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, hear,
                                    s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
-                                   (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+                                   (unsigned)(CONNECTIONS + LEAVING), MHD_OPTION_CONNECTION_TIMEOUT, 30u,
+                                   MHD_OPTION_NOTIFY_CONNECTION, mixt__seats_notify, &s->seats, MHD_OPTION_END);
     if (!s->daemon)
         return mixt__fail(MIXT_ERROR_DEVICE, "cannot listen on port %d of 127.0.0.1: %s", port,
                           errno ? strerror(errno) : "it may be in use");
@@ -327,6 +332,7 @@ mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **ser
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a server");
     pthread_mutex_init(&s->lock, NULL);
+    mixt__seats_open(&s->seats, CONNECTIONS);
     mixt_status status = mixt__run_list_open(&s->list, folder);
     if (status == MIXT_OK)
         status = make_token(s->token);
@@ -355,6 +361,7 @@ void mixt_page_stop(mixt_page_server *s)
     s->stopping = 1;
     http->stop_daemon(s->daemon);
     mixt__run_list_close(&s->list);
+    mixt__seats_close(&s->seats);
     pthread_mutex_destroy(&s->lock);
     mixt__free(s);
 }

@@ -11,11 +11,13 @@
 #include "base/rng.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 static mixt_page_server *server;
@@ -233,6 +235,35 @@ static void test_junk(void **state)
     assert_int_equal(status, 200);
 }
 
+/** Connections that say nothing take no reader's place, nor that of one who listens. */
+static void test_idle_connections(void **state)
+{
+    SKIP_WITHOUT_SERVER;
+    enum { IDLE = 200 };
+    int idle[IDLE];
+    char request[256], reply[256];
+    int listener = connect_to(INADDR_LOOPBACK);
+    int n =
+        snprintf(request, sizeof request, "GET /messages?token=%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", token, port);
+    assert_int_equal(send(listener, request, (size_t)n, MSG_NOSIGNAL), n);
+    assert_true(recv(listener, reply, sizeof reply, 0) > 0);
+    time_t start = time(NULL);
+    for (int i = 0; i < IDLE; i++) {
+        idle[i] = connect_to(INADDR_LOOPBACK);
+        assert_true(idle[i] >= 0);
+        (void)!send(idle[i], "GET /?tok", 9, MSG_NOSIGNAL); // and no more
+    }
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(status_of(get("/runs", token)), 200);
+    assert_true(time(NULL) - start < 20); // else it was for their time limit of 30 s
+    while (recv(listener, reply, sizeof reply, MSG_DONTWAIT) > 0)
+        ;
+    assert_true(errno == EAGAIN || errno == EWOULDBLOCK); // open
+    for (int i = 0; i < IDLE; i++)
+        close(idle[i]);
+    close(listener);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -252,8 +283,9 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),  cmocka_unit_test(test_refused), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_links), cmocka_unit_test(test_junk),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_refused), cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_links),  cmocka_unit_test(test_junk),    cmocka_unit_test(test_idle_connections),
+        cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, begin, finish);
 }
