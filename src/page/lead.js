@@ -23,8 +23,9 @@ function showPart(section, part) {
     if (part.text)
         section.append(make("pre", part.text));
     if (part.picture) {
-        const picture = make("div");
-        picture.innerHTML = part.picture; // an SVG image without script, made by the library
+        const picture = make("img"); // not part of the page: whoever gave the file may have put script into it
+        picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(part.picture);
+        picture.alt = part.title ?? "curves";
         section.append(picture);
     }
 }

@@ -40,6 +40,8 @@ grep -q '"a":{"config":"a.yaml","final":[0-9.]*,.*"b":{"config":"b.yaml","final"
 [ "$(field verdict) $(field metric) $(field margin) $(field pairs)" = '"non-inferior" "loss" 0.2 6' ] || fail "the result: $(cat out)"
 grep -q '"changes":\[{"key":"precision","a":"fp32","b":"bf16","policy":true}\]' out || fail "changes: $(cat out)"
 grep -q '<svg' runs/compare-same/curves.svg && [ "$(grep -c '<polygon' runs/compare-same/curves.svg)" = 2 ] || fail "no bands in the picture"
+grep -q innerHTML runs/compare-same/report.html && fail "the report makes elements of text, of a picture say"
+grep -q 'img-src data:' runs/compare-same/report.html || fail "the report shows no pictures"
 grep -q 'id="lead-data">{"verdict":"non-inferior","mood":"good"' runs/compare-same/report.html && grep -q 'pair-0006-b' runs/compare-same/report.html || fail "the report lacks the verdict or the last run"
 [ "$(ls -d runs/compare-same/pair-* | wc -l)" = 12 ] || fail "12 runs expected: $(ls runs/compare-same)"
 # Pairs share seed, weights and order: the first losses of both are as good as the same, those of two pairs are not.
