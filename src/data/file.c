@@ -5,10 +5,10 @@
  */
 #include "data/data.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,8 +86,8 @@ typedef struct reading {
 } reading;
 
 /** A file may unpack to anything, and its header may ask for that: refused are sizes that memory does not hold, and
- *  those that no text and no numbers come to. What the file has been read of, not all of it, is compared: a bomb is known
- *  at its start. */
+ *  those that no text and no numbers come to. What the file has been read of, not all of it, is compared: a bomb is
+ * known at its start. */
 static mixt_status check_unpacked(const reading *r, int64_t size)
 {
     if (size > r->room)
@@ -165,9 +165,9 @@ static mixt_status read_path(const char *path, int64_t head, mixt__promise *prom
     MIXT_TRY(check_regular(path, &r.packed));
     size_t available = mixt__memory_available();
     r.room = available ? (int64_t)available : INT64_MAX / 4;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = mixt__file_open_read(path);
     if (descriptor < 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, mixt__file_problem(errno));
     r.file = gzdopen(descriptor, "rb");
     if (!r.file) {
         close(descriptor);

@@ -5,6 +5,7 @@
  */
 #include "data/data.h"
 
+#include "base/files.h"
 #include "data/unicode.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static const struct {
 const mixt__data_kind *mixt__sniff_kind(const char *path)
 {
     unsigned char head[HEAD] = {0};
-    FILE *file = fopen(path, "rbe");
+    FILE *file = mixt__file_open_stream(path);
     size_t got = file ? fread(head, 1, sizeof head, file) : 0;
     if (file)
         fclose(file);

@@ -72,6 +72,10 @@ done
 fresh
 rm copy/config.yaml && mkfifo copy/config.yaml
 refused "not a regular file" "$mixt" eval copy
+mkdir -p pictures/a pictures/b && mkfifo pipe pictures/a/1.png pictures/b/2.png
+for data in data.path=pipe 'data.kind=tokens data.path=pipe' 'data.kind=text data.path=pipe' 'data.kind=csv data.path=pipe' 'data.kind=images data.path=pictures'; do
+    refused "" "$mixt" train config.yaml out=never $data
+done
 "$mixt" train <(cat config.yaml) out=piped -q || fail "a configuration from the shell's pipe"
 [ $failures = 0 ] && echo "links: all good"
 exit $((failures > 0))

@@ -1,6 +1,7 @@
 /* Which decoder a file needs, by its first bytes, and grey or colour as the reader of a set wants it. */
 #include "data/image/picture.h"
 
+#include "base/files.h"
 #include "data/data.h"
 
 #include <stdio.h>
@@ -65,7 +66,7 @@ bool mixt__picture_is_unread(const char *name)
 bool mixt__picture_is_grey(const char *path)
 {
     unsigned char head[26] = {0}; // of a PNG: mark, length, name, size, depth, colour type
-    FILE *file = fopen(path, "rbe");
+    FILE *file = mixt__file_open_stream(path);
     size_t got = file ? fread(head, 1, sizeof head, file) : 0;
     if (file)
         fclose(file);

@@ -1,4 +1,5 @@
 /* Ready token files: mixt's own (*.tokens), or raw 16-bit tokens (*.bin) once the vocabulary's size is known. */
+#include "base/files.h"
 #include "data/unicode.h"
 #include "data/text/windows.h"
 
@@ -30,7 +31,7 @@ static mixt_status ask_vocabulary(const mixt_data *data, mixt__token_facts *fact
 static bool is_text(const char *path)
 {
     unsigned char bytes[4096];
-    FILE *file = fopen(path, "rb");
+    FILE *file = mixt__file_open_stream(path);
     int64_t count = file ? (int64_t)fread(bytes, 1, sizeof bytes, file) : 0;
     if (file)
         fclose(file);
