@@ -370,6 +370,8 @@ mixt_status mixt__weights_load(mixt__params *params, const char *path)
             status = mixt__params_set(params, (int32_t)i, values);
     }
     mixt__free(values);
+    if (status == MIXT_OK)
+        status = mixt__safetensors_check(file);
     mixt__safetensors_close(file);
     return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
 }

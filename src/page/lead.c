@@ -52,7 +52,7 @@ json_t *mixt__lead_word(const char *text, const char *mood)
 static json_t *text_of(const char *path, const char *from)
 {
     mixt__file_map map;
-    if (mixt__file_map_open(path, &map) != MIXT_OK)
+    if (mixt__file_map_open_own(path, &map) != MIXT_OK)
         return json_string("");
     const char *text = (const char *)map.data;
     size_t begin = 0, length = strlen(from);

@@ -80,6 +80,17 @@ static void drop_figures(mixt_adoption *a, const char *stage)
             json_array_remove(a->figures, i);
 }
 
+/** Where a stage's files are follows from its number and name: they are in the folder, whatever the row says. */
+static int set_files(const mixt_adoption *a, json_t *row)
+{
+    char name[80], path[MIXT_ADOPT_PATH];
+    long long version = json_integer_value(json_object_get(row, "version"));
+    snprintf(name, sizeof name, "versions/%lld-%s.yaml", version, mixt__adopt_text(row, "stage"));
+    int failed = mixt__json_set_text(row, "config", mixt__adopt_file(a, name, path));
+    snprintf(name, sizeof name, "versions/%lld-policy.yaml", version);
+    return failed | mixt__json_set_text(row, "policy", mixt__adopt_file(a, name, path));
+}
+
 /** What a row says, whether it was read or is new. One of another kind, by another version of mixt, says nothing. A
  * stage that does not follow from the rows before it means that some are lost. */
 static mixt_status take_row(void *adoption, json_t *row)
@@ -92,12 +103,13 @@ static mixt_status take_row(void *adoption, json_t *row)
     if (!figure && (int64_t)mixt_adopt_stage_find(stage) != a->done - undo)
         return mixt__fail(MIXT_ERROR_FORMAT, "a row before it is lost: %s cannot %s where %lld stages are done", stage,
                           undo ? "be taken back" : "follow", (long long)a->done);
-    if (mixt__json_add(figure ? a->figures : a->history, json_incref(row)))
+    bool stands = !figure && !undo;
+    if ((stands && set_files(a, row)) || mixt__json_add(figure ? a->figures : a->history, json_incref(row)))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the history of an adoption");
     if (undo) {
         drop_figures(a, stage);
         a->done--;
-    } else if (!figure) {
+    } else if (stands) {
         a->stack[a->done++] = row;
         a->versions++;
     }
@@ -283,7 +295,7 @@ mixt_status mixt__adopt_state_publish(const mixt_adoption *a)
     char path[MIXT_ADOPT_PATH];
     mixt__adopt_file(a, "adopted.yaml", path);
     if (a->current)
-        MIXT_TRY(mixt__file_copy(mixt__adopt_text(a->current, "config"), path));
+        MIXT_TRY(mixt__file_copy_own(mixt__adopt_text(a->current, "config"), path));
     else
         (void)unlink(path);
     MIXT_TRY(mixt__adopt_report_write(a, mixt__adopt_file(a, "report.md", path)));

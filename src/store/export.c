@@ -130,6 +130,7 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     int64_t whole = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
     int64_t count = mixt__file_tensor_count(e->there.dtype, e->there.rank, e->there.dims);
     MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
+    MIXT_TRY(mixt__safetensors_check(x->file));
     if (!x->request->not_finite)
         MIXT_TRY(mixt__weights_finite(source->name, x->here, 0, whole,
                                       "nothing is exported of weights that are damaged, or of training that went "

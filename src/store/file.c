@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/files.h"
+#include "base/mappings.h"
 #include "base/status.h"
 
 #include <dirent.h>
@@ -18,12 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
+static mixt_status map_open(const char *path, int flags, mixt__file_map *map)
 {
     *map = (mixt__file_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO would wait for its writer
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags); // a FIFO would wait for its writer
     if (fd < 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path,
+                          flags && errno == ELOOP ? mixt__file_problem(EMLINK) : strerror(errno));
     struct stat info;
     mixt_status status = MIXT_OK;
     if (fstat(fd, &info) < 0)
@@ -31,21 +34,52 @@ mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
     else if (!S_ISREG(info.st_mode))
         status = mixt__fail(MIXT_ERROR_FILE, "%s: is not a regular file", path);
     if (status == MIXT_OK && info.st_size > 0) {
-        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED)
-            status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be mapped: %s", path, strerror(errno));
-        else
-            *map = (mixt__file_map){data, (size_t)info.st_size, mixt__account_add_mapped((size_t)info.st_size)};
+        char *name = mixt__strdup(path);
+        void *data = name ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+        if (data == MAP_FAILED) {
+            status = mixt__fail(name ? MIXT_ERROR_FILE : MIXT_ERROR_MEMORY, "%s: cannot be mapped: %s", path,
+                                strerror(name ? errno : ENOMEM));
+            mixt__free(name);
+        } else {
+            *map = (mixt__file_map){.data = data,
+                                    .bytes = (size_t)info.st_size,
+                                    .account = mixt__account_add_mapped((size_t)info.st_size),
+                                    .mapping = mixt__mapping_watch(data, (size_t)info.st_size),
+                                    .path = name,
+                                    .device = info.st_dev,
+                                    .inode = info.st_ino};
+        }
     }
     close(fd);
     return status;
 }
 
+mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
+{
+    return map_open(path, 0, map);
+}
+
+mixt_status mixt__file_map_open_own(const char *path, mixt__file_map *map)
+{
+    return map_open(path, O_NOFOLLOW, map);
+}
+
+mixt_status mixt__file_map_check(const mixt__file_map *map)
+{
+    struct stat info;
+    bool cut = mixt__mapping_is_cut(map->mapping);
+    if (!cut && map->data && !stat(map->path, &info)) // of its last page the rest is zeros, and no fault
+        cut = info.st_dev == map->device && info.st_ino == map->inode && (uint64_t)info.st_size < map->bytes;
+    return cut ? mixt__fail(MIXT_ERROR_FILE, "%s: was cut while it was read: bring it back", map->path) : MIXT_OK;
+}
+
 void mixt__file_map_close(mixt__file_map *map)
 {
     if (map->data) {
+        mixt__mapping_leave(map->mapping);
         munmap((void *)(uintptr_t)map->data, map->bytes);
         mixt__account_remove_mapped(map->account, map->bytes);
+        mixt__free(map->path);
     }
     *map = (mixt__file_map){0};
 }
@@ -285,11 +319,21 @@ mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, boo
     return status;
 }
 
-mixt_status mixt__file_copy(const char *from, const char *to)
+static mixt_status copy(const char *from, int flags, const char *to)
 {
     mixt__file_map map;
-    MIXT_TRY(mixt__file_map_open(from, &map));
+    MIXT_TRY(map_open(from, flags, &map));
     mixt_status status = mixt__file_put(to, map.data, map.bytes, true);
     mixt__file_map_close(&map);
     return status;
+}
+
+mixt_status mixt__file_copy(const char *from, const char *to)
+{
+    return copy(from, 0, to);
+}
+
+mixt_status mixt__file_copy_own(const char *from, const char *to)
+{
+    return copy(from, O_NOFOLLOW, to);
 }

@@ -9,14 +9,23 @@
 #include "base/account.h"
 #include "mixt/types.h"
 
+#include <stdint.h>
+
 typedef struct mixt__file_map {
     const unsigned char *data; /**< NULL for an empty file */
     size_t bytes;
-    mixt__account *account; /**< that it is booked on */
+    mixt__account *account;        /**< that it is booked on */
+    struct mixt__mapping *mapping; /**< watched for cuts; NULL: not */
+    char *path;
+    uint64_t device, inode; /**< of the file that is mapped, whatever has its name since */
 } mixt__file_map;
 
-/** Maps a regular file read-only. */
+/** Maps a regular file read-only. What somebody cuts off it while it is mapped reads as zeros. */
 mixt_status mixt__file_map_open(const char *path, mixt__file_map *map);
+/** The same of a file that we wrote: not through a link as the last name. */
+mixt_status mixt__file_map_open_own(const char *path, mixt__file_map *map);
+/** Fails where the file has been cut, so that zeros may have been read. */
+mixt_status mixt__file_map_check(const mixt__file_map *map);
 void mixt__file_map_close(mixt__file_map *map);
 
 typedef struct mixt__file_writer {
@@ -41,6 +50,8 @@ mixt_status mixt__file_write_at(int fd, const char *path, const void *data, size
 mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite);
 /** Copies a file, all or nothing; replaces `to`. */
 mixt_status mixt__file_copy(const char *from, const char *to);
+/** The same of a file that we wrote: not through a link as the last name of `from`. */
+mixt_status mixt__file_copy_own(const char *from, const char *to);
 
 /** Removes what killed writers of `path` have left beside it; opening a writer does so too. */
 void mixt__file_remove_left_behind(const char *path);

@@ -402,6 +402,15 @@ const char *mixt__safetensors_metadata(const mixt__safetensors *file, const char
     return NULL;
 }
 
+mixt_status mixt__safetensors_check(const mixt__safetensors *file)
+{
+    if (!file)
+        return MIXT_OK;
+    for (int64_t i = 0; i < file->storage->part_count; i++)
+        MIXT_TRY(mixt__safetensors_check(file->storage->parts[i]));
+    return mixt__file_map_check(&file->storage->map);
+}
+
 void mixt__safetensors_close(mixt__safetensors *file)
 {
     if (!file)

@@ -43,6 +43,8 @@ mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors *
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);
 /** NULL for no metadata of that key. */
 const char *mixt__safetensors_metadata(const mixt__safetensors *file, const char *key);
+/** After its tensors were read: fails where a file of it was cut meanwhile. NULL is fine. */
+mixt_status mixt__safetensors_check(const mixt__safetensors *file);
 /** NULL is fine. */
 void mixt__safetensors_close(mixt__safetensors *file);
 

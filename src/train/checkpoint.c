@@ -528,6 +528,10 @@ static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, const ch
         mixt__trainer_carry_scale(t, was_scaled(scalars), &p.control);
     mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load(t, c, &p);
+    if (status == MIXT_OK)
+        status = mixt__safetensors_check(c->state);
+    if (status == MIXT_OK)
+        status = mixt__safetensors_check(c->frozen);
     mixt__faults_unpack(t, scalars);
     t->broken = status != MIXT_OK; // some of the old state and some of the new
     return status;

@@ -48,6 +48,20 @@ sed 's/,"checksum":"[0-9a-f]*"}$/}/' whole >$history && printf '{"undo":"form' >
 "$mixt" adopt a.yaml --undo --json >out 2>err && grep -q '"done":1,' out || fail "rows of an older version: $(cat out err)"
 [ "$(wc -l <$history)" = $((lines + 1)) ] && tail -1 $history | grep -q '"undo":"formats".*"checksum":"[0-9a-f]*"}$' || fail "after them: $(cat $history)"
 
+# Of a row that names another file nothing is taken, nor through a link.
+cp whole $history
+echo 'secret: 1' >secret
+sed -i "s#\"config\":\"[^\"]*\"#\"config\":\"$PWD/secret\"#g; s#\"policy\":\"[^\"]*\"#\"policy\":\"$PWD/secret\"#g; s/,\"checksum\":\"[0-9a-f]*\"}$/}/" $history
+"$mixt" adopt a.yaml --undo >out 2>&1 || fail "rows that name another file: $(cat out)"
+grep -rq secret runs/adopt-a/adopted.yaml runs/adopt-a/report.* && fail "a file that a row named was taken"
+cmp -s runs/adopt-a/versions/1-baseline.yaml runs/adopt-a/adopted.yaml || fail "another configuration is in use: $(cat runs/adopt-a/adopted.yaml)"
+cp whole $history
+mv runs/adopt-a/versions/1-baseline.yaml kept && ln -s "$PWD/secret" runs/adopt-a/versions/1-baseline.yaml
+"$mixt" adopt a.yaml --undo >out 2>&1 && fail "a link was followed"
+grep -q '1-baseline.yaml: .*symbolic link' out || fail "a link: $(cat out)"
+grep -rq secret runs/adopt-a/adopted.yaml runs/adopt-a/report.* && fail "a file behind a link was taken"
+rm runs/adopt-a/versions/1-baseline.yaml && mv kept runs/adopt-a/versions/1-baseline.yaml
+
 # An allocation that fails while it is read changes nothing that was there.
 cp whole $history
 n=1

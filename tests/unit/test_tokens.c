@@ -83,6 +83,29 @@ static void every_flipped_byte_is_seen(void **state)
     mixt__token_file_close(&opened);
 }
 
+/** What is cut off a file that is mapped: pages of it, where reading raises SIGBUS, or less, where it gives zeros. */
+static void a_file_that_is_cut_meanwhile(void **state)
+{
+    (void)state;
+    static const int64_t left[] = {4096, 100000 - 10};
+    for (int i = 0; i < 2; i++) {
+        mixt_data_options options = MIXT_OPTIONS(mixt_data_options);
+        mixt_data *data;
+        char spec[400];
+        int32_t input[64], target[64];
+        write_tokens(temp_path("cut.tokens"), 300, 50000);
+        snprintf(spec, sizeof spec, "tokens:%s", temp_path("cut.tokens"));
+        options.seq = 64;
+        check_ok(mixt_data_open_with(spec, &options, &data));
+        int64_t last = mixt_data_describe(data)->samples - 1;
+        check_ok(data->kind->sample(data, last, -1, input, target));
+        assert_int_equal(truncate(temp_path("cut.tokens"), left[i]), 0);
+        assert_int_equal(data->kind->sample(data, last, -1, input, target), MIXT_ERROR_FILE);
+        assert_non_null(strstr(mixt_error_text(), "cut.tokens: was cut while it was read"));
+        mixt_data_close(data);
+    }
+}
+
 static void raw_tokens_need_a_vocabulary(void **state)
 {
     (void)state;
@@ -361,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_come_back, NULL, no_leak),
         cmocka_unit_test_setup_teardown(every_flipped_byte_is_seen, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(a_file_that_is_cut_meanwhile, NULL, no_leak),
         cmocka_unit_test_setup_teardown(raw_tokens_need_a_vocabulary, NULL, no_leak),
         cmocka_unit_test_setup_teardown(text_is_tokenised_once, NULL, no_leak),
         cmocka_unit_test_setup_teardown(a_damaged_cache_is_made_again, NULL, no_leak),

@@ -170,7 +170,7 @@ mixt_status mixt__windows_sample(const mixt_data *data, int64_t index, int64_t e
         int64_t start = start_of(data, index, epoch, body, w->count - body - 1);
         copy_tokens(w, start, seq, tokens);
         copy_tokens(w, start + 1, seq, wanted);
-        return MIXT_OK;
+        return mixt__file_map_check(&w->file.map);
     }
     int64_t front = w->special.start >= 0;
     copy_tokens(w, start_of(data, index, epoch, body, w->count - body), body, tokens + front);
@@ -183,7 +183,7 @@ mixt_status mixt__windows_sample(const mixt_data *data, int64_t index, int64_t e
         tokens[seq - 1] = (int32_t)w->special.end;
         wanted[seq - 1] = -1;
     }
-    return MIXT_OK;
+    return mixt__file_map_check(&w->file.map);
 }
 
 void mixt__windows_close(mixt_data *data)
