@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 64, ARENA_BLOCK = 64 * 1024, HUGE_PAGE = 2 * 1024 * 1024 };
+enum { ALIGNMENT = 64, ARENA_FIRST = 2 * 1024, ARENA_BLOCK = 64 * 1024, HUGE_PAGE = 2 * 1024 * 1024 };
 
 static int64_t alloc_count;
 static size_t alloc_bytes;
@@ -140,7 +140,9 @@ void *mixt__arena_alloc(mixt__arena *arena, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct mixt__arena_block *block = arena->newest;
     if (!block || block->size - block->used < bytes) {
-        size_t size = bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK;
+        size_t size = block ? 2 * block->size : ARENA_FIRST; // small things, as policies, have arenas too
+        size = size > ARENA_BLOCK ? ARENA_BLOCK : size;
+        size = bytes > size ? bytes : size;
         block = mixt__alloc(sizeof *block + size);
         if (!block)
             return NULL;

@@ -15,6 +15,7 @@ struct mixt_config {
     mixt__handle handle;
     mixt__config_value values[MIXT_KEY_COUNT];
     char *origins[MIXT_KEY_COUNT]; // NULL: default
+    mixt_policy *policy;           // that `precision` names; NULL: nobody has asked for it yet
 };
 
 const mixt_config_record mixt__config_table[MIXT_KEY_COUNT] = {
@@ -71,6 +72,11 @@ mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy)
             return status;
         }
     }
+    mixt_status status = config->policy ? mixt_policy_copy(config->policy, &made->policy) : MIXT_OK;
+    if (status != MIXT_OK) {
+        mixt_config_free(made);
+        return status;
+    }
     *copy = made;
     return MIXT_OK;
 }
@@ -84,6 +90,7 @@ void mixt_config_free(mixt_config *config)
         mixt__free(config->values[key].text);
         mixt__free(config->origins[key]);
     }
+    mixt_policy_free(config->policy);
     mixt__free(config);
 }
 
@@ -136,6 +143,10 @@ mixt_status mixt__config_assign_take(mixt_config *config, mixt__config_key key, 
     mixt__free(config->origins[key]);
     config->values[key] = *value;
     config->origins[key] = copy;
+    if (key == MIXT_KEY_PRECISION) {
+        mixt_policy_free(config->policy);
+        config->policy = NULL;
+    }
     return MIXT_OK;
 }
 
@@ -275,4 +286,31 @@ bool mixt__config_was_set(const mixt_config *config, mixt__config_key key)
 const char *mixt__config_origin(const mixt_config *config, mixt__config_key key)
 {
     return config->origins[key] ? config->origins[key] : "default";
+}
+
+mixt_status mixt__config_policy(const mixt_config *config, const mixt_policy **policy)
+{
+    mixt_config *own = (mixt_config *)(uintptr_t)config; // it says the same afterwards
+    *policy = NULL;
+    if (!own->policy)
+        MIXT_TRY(mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &own->policy));
+    *policy = own->policy;
+    return MIXT_OK;
+}
+
+mixt_status mixt__config_set_policy(mixt_config *config, const char *precision, const char *origin,
+                                    const mixt_policy *policy)
+{
+    mixt_policy *copy = NULL;
+    mixt__config_value value;
+    mixt_status status = policy ? mixt_policy_copy(policy, &copy) : MIXT_OK; // first: it may be this one's own
+    if (status == MIXT_OK)
+        status = mixt__value_parse(&value, &mixt__config_table[MIXT_KEY_PRECISION], precision, false);
+    if (status == MIXT_OK)
+        status = mixt__config_assign_take(config, MIXT_KEY_PRECISION, &value, origin);
+    if (status == MIXT_OK)
+        config->policy = copy;
+    else
+        mixt_policy_free(copy);
+    return status;
 }

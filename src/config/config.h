@@ -5,6 +5,7 @@
 #define MIXT_CONFIG_CONFIG_H
 
 #include "mixt/config.h"
+#include "mixt/policy.h"
 
 #include <stdio.h>
 
@@ -30,6 +31,13 @@ int mixt__config_choice(const mixt_config *config, mixt__config_key key);
 /** Whether a list of words has this one, by its position among the choices. */
 bool mixt__config_lists(const mixt_config *config, mixt__config_key key, int choice);
 const int64_t *mixt__config_ints(const mixt_config *config, mixt__config_key key, int64_t *count);
+
+/** The policy that `precision` names. It is opened when it is first asked for and stays the configuration's and its
+ *  copies', whatever becomes of its file, until `precision` is set again. Borrowed until then. */
+mixt_status mixt__config_policy(const mixt_config *config, const mixt_policy **policy);
+/** Sets `precision`, which names this policy. @param policy copied; NULL: to be opened */
+mixt_status mixt__config_set_policy(mixt_config *config, const char *precision, const char *origin,
+                                    const mixt_policy *policy);
 
 /** The value as the written configuration has it; for free(). NULL when memory ends. */
 char *mixt__config_text(const mixt_config *config, mixt__config_key key);

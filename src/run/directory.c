@@ -133,15 +133,26 @@ static mixt_status make_default(mixt__run_dir *dir, const mixt_config *config)
     return make_numbered(stem, dir->path, sizeof dir->path);
 }
 
+enum { ABSOLUTE_MAX = 8400 };
+
+/** The absolute form of a file's name. */
+static mixt_status absolute(const char *name, char text[ABSOLUTE_MAX])
+{
+    char folder[4096] = "";
+    if (*name != '/' && !getcwd(folder, sizeof folder))
+        return mixt__fail(MIXT_ERROR_FILE, "the current folder has no name: %s", strerror(errno));
+    snprintf(text, ABSOLUTE_MAX, "%s%s%s", folder, *name == '/' ? "" : "/", name);
+    return MIXT_OK;
+}
+
 /** Sets a key to the absolute form of a file's name; `prefix` stands before it in the key's value. */
 static mixt_status set_absolute(mixt_config *config, mixt__config_key key, const char *prefix, const char *name)
 {
-    char folder[4096], setting[9000];
+    char path[ABSOLUTE_MAX], setting[9000];
     if (*name == '/')
         return MIXT_OK;
-    if (!getcwd(folder, sizeof folder))
-        return mixt__fail(MIXT_ERROR_FILE, "the current folder has no name: %s", strerror(errno));
-    snprintf(setting, sizeof setting, "%s=%s%s/%s", mixt__config_table[key].name, prefix, folder, name);
+    MIXT_TRY(absolute(name, path));
+    snprintf(setting, sizeof setting, "%s=%s%s", mixt__config_table[key].name, prefix, path);
     return mixt_config_set(config, setting, mixt__config_origin(config, key));
 }
 
@@ -171,25 +182,27 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
     return *path ? set_absolute(config, MIXT_KEY_DATA_PATH, prefix, path) : MIXT_OK; // nothing: it is drawn
 }
 
-/** A run keeps its own copy of a policy file: the file may change or vanish later. One that goes on under another
- * policy has that one from then on. */
+/** The configuration names the policy by the file of the run's directory. */
+static mixt_status name_policy(mixt_config *config, const mixt_policy *policy, const char *path, const char *origin)
+{
+    char name[ABSOLUTE_MAX];
+    MIXT_TRY(absolute(path, name));
+    return mixt__config_set_policy(config, name, origin, policy);
+}
+
+/** A run has the policy that it trains under beside it: the file that it came from may change or vanish. */
 static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
 {
-    char path[1200], setting[1300];
-    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
+    char path[1200];
+    const mixt_policy *policy;
     mixt__run_dir_file(dir, MIXT_POLICY_FILE, path);
-    if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE) {
+    if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) != MIXT_DTYPE_NONE) {
         unlink(path);
         return MIXT_OK;
     }
-    if (!mixt__same_file(precision, path)) {
-        mixt_status status = mixt__file_copy(precision, path);
-        if (status != MIXT_OK)
-            return mixt__fail_context(status, "cannot copy policy %s to %s", precision, path);
-    }
-    snprintf(setting, sizeof setting, "precision=%s", path);
-    MIXT_TRY(mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
-    return set_absolute(config, MIXT_KEY_PRECISION, "", path);
+    MIXT_TRY(mixt__config_policy(config, &policy));
+    MIXT_TRY(mixt_policy_write(policy, path));
+    return name_policy(config, policy, path, mixt__config_origin(config, MIXT_KEY_PRECISION));
 }
 
 mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *config)
@@ -200,13 +213,10 @@ mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *co
 
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy)
 {
-    char path[1200], setting[1300];
-    mixt__run_dir_file(dir, MIXT_POLICY_FILE, path);
+    char path[1200];
+    MIXT_TRY(name_policy(config, policy, mixt__run_dir_file(dir, MIXT_POLICY_FILE, path), "run"));
     if (!dir->silent)
         MIXT_TRY(mixt_policy_write(policy, path));
-    snprintf(setting, sizeof setting, "precision=%s", path);
-    MIXT_TRY(mixt_config_set(config, setting, "run"));
-    MIXT_TRY(set_absolute(config, MIXT_KEY_PRECISION, "", path));
     return mixt__run_dir_config(dir, config);
 }
 

@@ -262,9 +262,9 @@ static void note(void *user, const char *format, ...)
 static mixt_status open_side(side *s, bool first)
 {
     mixt_config *config = s->job->v->config;
-    char setting[4200];
-    snprintf(setting, sizeof setting, "precision=%s", s->job->precision);
-    MIXT_TRY(mixt_config_set(config, setting, "verify"));
+    char setting[64];
+    const mixt_policy *policy = s->job->precision == s->job->v->precision ? s->job->v->policy : NULL;
+    MIXT_TRY(mixt__config_set_policy(config, s->job->precision, "verify", policy));
     snprintf(setting, sizeof setting, "seed=%lld", (long long)s->job->seed);
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
     MIXT_TRY(mixt__experiment_open(&s->e, config));
@@ -337,9 +337,8 @@ static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
 /* ---- all of them ---- */
 
 /** What can be seen before a whole run is spent. */
-static mixt_status check(const mixt_verification *v, const mixt_verify_options *o)
+static mixt_status check(mixt_verification *v, const mixt_verify_options *o)
 {
-    mixt_policy *policy;
     if (v->seeds < 1 || v->seeds > MIXT_VERIFY_SEEDS_MAX || o->steps < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld seeds, %lld steps: from 1 to %d seeds, steps at least 1",
                           (long long)v->seeds, (long long)o->steps, MIXT_VERIFY_SEEDS_MAX);
@@ -356,9 +355,7 @@ static mixt_status check(const mixt_verification *v, const mixt_verify_options *
             "price %g, target of loss %g, of accuracy %g: no negative price, a finite loss or an accuracy "
             "up to 1, and not both, are expected",
             v->price, v->target_loss, v->target_accuracy);
-    MIXT_TRY(mixt_policy_open(v->precision, &policy));
-    mixt_policy_free(policy);
-    return MIXT_OK;
+    return mixt_policy_open(v->precision, &v->policy);
 }
 
 static mixt_status set_steps(mixt_config *config, int64_t steps)
@@ -438,6 +435,7 @@ void mixt_verification_free(mixt_verification *v)
     }
     mixt__free(v->runs);
     mixt__free(v->precision);
+    mixt_policy_free(v->policy);
     mixt__free(v->model);
     mixt_config_free(v->config);
     mixt__free(v);

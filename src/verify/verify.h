@@ -15,6 +15,7 @@ struct mixt_verification {
     mixt_config *config; // a copy; precision and seed are those of the newest run
     int64_t seeds, first_seed;
     char *precision, *model;
+    mixt_policy *policy;                        // that `precision` named when it began
     mixt_verify_run (*runs)[MIXT_VERIFY_SIDES]; // by seed
     bool classes;                               // accuracy counts; else the loss
     bool validated;                             // there is a validation part

@@ -304,7 +304,7 @@ static void batch_norm_is_left_alone(void **state)
     mixt_config *config = config_of("%s net.norm=batch threads=2 train.batch=64 train.steps=1", settings_of(1, text));
     size_t all = memory_of(config);
     check_ok(mixt_run_open_config(config, NULL, &run));
-    check_ok(mixt_plan_fit(run, all / 10 * 7, &fit));
+    check_ok(mixt_plan_fit(run, all / 10 * 6, &fit));
     assert_true(fit.split == 1 && fit.recomputed > 0 && !fit.batch_norm);
     assert_int_equal(mixt_plan_fit(run, all / 5, &fit), MIXT_ERROR_MEMORY);
     assert_non_null(strstr(mixt_error_text(), "train.memory_may=recompute,split"));
@@ -312,7 +312,7 @@ static void batch_norm_is_left_alone(void **state)
     check_ok(mixt_plan_fit(run, least, &fit));
     assert_true(fit.memory <= least);
     mixt_run_close(run);
-    settings_add(config, "train.memory=%zu", all / 10 * 7);
+    settings_add(config, "train.memory=%zu", all / 10 * 6);
     settings_add(config, "train.memory_may=split");
     check_ok(mixt_run_open_config(config, NULL, &run));
     check_ok(mixt_plan_fit(run, 0, &fit));

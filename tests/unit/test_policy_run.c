@@ -90,7 +90,7 @@ static void the_policy_decides_what_is_not_set(void **state)
     mixt_run_close(run);
     expect_in("decides", "config.yaml", "\n  clip: 0.5\n");
     expect_in("decides", "config.yaml", "\n  scale_init: 64\n");
-    expect_in("decides", "policy.yaml", "made_by: a test\n");
+    expect_in("decides", "policy.yaml", "made_by: \"a test\"\n");
     run = open_run("set", "train.clip=0");
     assert_true(settings_of(run)->clip_norm == 0 && settings_of(run)->scaling.initial == 64);
     mixt_run_close(run);
@@ -147,7 +147,7 @@ static void it_goes_on_under_another_policy(void **state)
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
     change_policy("file", setting("precision", "second.yaml"), 0.25f);
-    expect_in("file", "policy.yaml", second);
+    expect_in("file", "policy.yaml", "default: bf16\nclip: 0.25\n");
     run = open_run("name", NULL);
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
@@ -159,12 +159,67 @@ static void it_goes_on_under_another_policy(void **state)
     change_policy("own", setting("precision", "second.yaml"), 2); // the run's own setting stays
 }
 
+/* ---- its file, once the run is open ---- */
+
+enum { STAYS, VANISHES, CHANGES };
+
+/** Does with both files of the policy, the one that was named and the run's own, what `user` says, and then asks for
+ *  another policy. */
+static mixt_status disturb(void *user, mixt_run *run, const mixt_event *event)
+{
+    char own[1200];
+    mixt_policy *policy;
+    int what = *(const int *)user;
+    if (event->kind != MIXT_EVENT_STEP || event->step->step != 3)
+        return MIXT_OK;
+    snprintf(own, sizeof own, "%s/policy.yaml", run->dir.path);
+    const char *const files[] = {own, temp_path("first.yaml")};
+    for (int i = 0; i < 2; i++) {
+        if (what == VANISHES)
+            assert_int_equal(unlink(files[i]), 0);
+        if (what == CHANGES)
+            assert_true(temp_write(files[i], "no policy", 9));
+    }
+    ok(mixt_policy_parse(second, "second", &policy));
+    ok(mixt_run_ask_policy(run, policy));
+    mixt_policy_free(policy);
+    return MIXT_OK;
+}
+
+static void a_file_does_not_matter_once_the_run_is_open(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"stays", "vanishes", "changes"};
+    void *weights[3];
+    size_t sizes[3];
+    for (int what = STAYS; what <= CHANGES; what++) {
+        char file[64];
+        mixt_run *run = open_run(names[what], NULL);
+        if (what != STAYS) // before the run has a directory
+            assert_true(temp_write(temp_path("first.yaml"), second, strlen(second)));
+        ok(mixt_run_observe(run, disturb, &what));
+        ok(mixt_run_train(run, NULL));
+        assert_true(settings_of(run)->clip_norm == 0.25f && settings_of(run)->policy.forward == MIXT_DTYPE_BF16);
+        mixt_run_close(run);
+        expect_in(names[what], "config.yaml", "\n  clip: 0.25\n");
+        expect_in(names[what], "config.yaml", "\n  scale_init: 65536\n"); // no longer the first policy's
+        expect_in(names[what], "policy.yaml", "default: bf16\nclip: 0.25\n");
+        snprintf(file, sizeof file, "%s/model.safetensors", names[what]);
+        weights[what] = temp_read(temp_path(file), &sizes[what]);
+        assert_int_equal(sizes[what], sizes[0]);
+        assert_memory_equal(weights[what], weights[0], sizes[0]);
+    }
+    for (int what = STAYS; what <= CHANGES; what++)
+        free(weights[what]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_policy_decides_what_is_not_set),
         cmocka_unit_test(it_goes_on_with_the_same_bits),
         cmocka_unit_test(it_goes_on_under_another_policy),
+        cmocka_unit_test(a_file_does_not_matter_once_the_run_is_open),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

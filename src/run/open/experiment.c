@@ -378,14 +378,13 @@ mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy
 /** The trainer under the policy that counts at the update that the experiment is opened for. */
 static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
 {
-    mixt_policy *policy, *now;
+    const mixt_policy *policy;
+    mixt_policy *now;
     int64_t update = e->update > e->total_steps ? e->total_steps : e->update;
-    MIXT_TRY(mixt_policy_open(text(e, MIXT_KEY_PRECISION), &policy));
-    mixt_status status = mixt__phases_take(e, policy, update, &now);
-    mixt_policy_free(policy);
-    MIXT_TRY(status);
+    MIXT_TRY(mixt__config_policy(e->config, &policy));
+    MIXT_TRY(mixt__phases_take(e, policy, update, &now));
     mixt_trainer_options options = trainer_options(e, now);
-    status = mixt__trainer_open(e->context, model, &options, &e->trainer);
+    mixt_status status = mixt__trainer_open(e->context, model, &options, &e->trainer);
     mixt_policy_free(now);
     return status;
 }

@@ -108,6 +108,7 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
 {
     mixt__model model;
     mixt_generator_options options = MIXT_OPTIONS(mixt_generator_options, .weights = weights);
+    const mixt_policy *all;
     mixt_policy *policy;
     int64_t tokens = mixt__config_int(config, MIXT_KEY_NET_VOCAB), seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
@@ -117,7 +118,8 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
     if (!foreign)
         MIXT_TRY(count_tokens(config, weights, tokenizer, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
-    MIXT_TRY(mixt__run_last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    MIXT_TRY(mixt__config_policy(config, &all));
+    MIXT_TRY(mixt__run_last_policy(all, &policy));
     options.policy = policy;
     mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
     mixt_policy_free(policy);

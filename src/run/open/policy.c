@@ -21,17 +21,10 @@ static mixt__config_key key_of(const char *setting)
     return mixt__config_find(name);
 }
 
-mixt_status mixt__run_last_policy(const char *precision, mixt_policy **policy)
+mixt_status mixt__run_last_policy(const mixt_policy *all, mixt_policy **policy)
 {
-    mixt_policy *all;
-    MIXT_TRY(mixt_policy_open(precision, &all));
-    *policy = all;
     int64_t count = mixt_policy_phases(all);
-    if (!count)
-        return MIXT_OK;
-    mixt_status status = mixt_policy_of_phase(all, count - 1, policy);
-    mixt_policy_free(all);
-    return status;
+    return count ? mixt_policy_of_phase(all, count - 1, policy) : mixt_policy_copy(all, policy);
 }
 
 static mixt_status set(mixt_config *config, mixt__config_key key, const char *text)
@@ -55,11 +48,9 @@ static mixt_status take(mixt_config *config, const mixt_policy *policy)
 
 mixt_status mixt__run_take_policy(mixt_config *config)
 {
-    mixt_policy *policy;
-    MIXT_TRY(mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
-    mixt_status status = take(config, policy);
-    mixt_policy_free(policy);
-    return status;
+    const mixt_policy *policy;
+    MIXT_TRY(mixt__config_policy(config, &policy));
+    return take(config, policy);
 }
 
 static bool same_value(const mixt_config *a, const mixt_config *b, mixt__config_key key)
@@ -87,14 +78,12 @@ static mixt_status change_from(mixt_config *config, const mixt_config *before, c
     return status;
 }
 
-/** The same, its policy that of the file which it names. */
+/** The same, from the policy that `before` has. */
 static mixt_status change(mixt_config *config, const mixt_config *before, const mixt_policy *policy)
 {
-    mixt_policy *old;
-    MIXT_TRY(mixt_policy_open(mixt__config_string(before, MIXT_KEY_PRECISION), &old));
-    mixt_status status = change_from(config, before, old, policy);
-    mixt_policy_free(old);
-    return status;
+    const mixt_policy *old;
+    MIXT_TRY(mixt__config_policy(before, &old));
+    return change_from(config, before, old, policy);
 }
 
 mixt_status mixt__policy_config(const mixt_config *config, const mixt_policy *policy, const mixt_policy *now,
@@ -118,22 +107,16 @@ mixt_status mixt__policy_config(const mixt_config *config, const mixt_policy *po
 
 mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *before)
 {
-    mixt_policy *policy;
-    MIXT_TRY(mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
-    mixt_status status = change(config, before, policy);
-    mixt_policy_free(policy);
-    return status;
+    const mixt_policy *policy;
+    MIXT_TRY(mixt__config_policy(config, &policy));
+    return change(config, before, policy);
 }
 
 /** False too where one of them cannot be opened. */
 static bool policies_equal(const mixt_config *a, const mixt_config *b)
 {
-    mixt_policy *x = NULL, *y = NULL;
-    bool equal = mixt_policy_open(mixt__config_string(a, MIXT_KEY_PRECISION), &x) == MIXT_OK &&
-                 mixt_policy_open(mixt__config_string(b, MIXT_KEY_PRECISION), &y) == MIXT_OK && mixt_policy_equal(x, y);
-    mixt_policy_free(x);
-    mixt_policy_free(y);
-    return equal;
+    const mixt_policy *x, *y;
+    return mixt__config_policy(a, &x) == MIXT_OK && mixt__config_policy(b, &y) == MIXT_OK && mixt_policy_equal(x, y);
 }
 
 /** One key's value as `before` has it. */
@@ -156,11 +139,11 @@ static mixt_status copy_value(mixt_config *config, const mixt_config *before, mi
 
 mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *before)
 {
-    char precision[MIXT_CONFIG_TEXT_MAX + 16];
+    const mixt_policy *policy;
     if (policies_equal(config, before))
         return MIXT_OK;
-    snprintf(precision, sizeof precision, "precision=%s", mixt__config_string(before, MIXT_KEY_PRECISION));
-    MIXT_TRY(mixt_config_set(config, precision, "checkpoint"));
+    MIXT_TRY(mixt__config_policy(before, &policy));
+    MIXT_TRY(mixt__config_set_policy(config, mixt__config_string(before, MIXT_KEY_PRECISION), "checkpoint", policy));
     for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
         MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
     return MIXT_OK;

@@ -15,8 +15,8 @@ mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *befo
 mixt_status mixt__policy_config(const mixt_config *config, const mixt_policy *policy, const mixt_policy *now,
                                 mixt_config **copy);
 
-/** What a run ends with, of its policy's name or file: of phases the last one. */
-mixt_status mixt__run_last_policy(const char *precision, mixt_policy **policy);
+/** What a run under this policy ends with: of phases the last one. */
+mixt_status mixt__run_last_policy(const mixt_policy *all, mixt_policy **policy);
 
 /** Gives the configuration of a run the policy of `before`, with what that decided, where it has another by now. */
 mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *before);

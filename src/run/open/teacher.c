@@ -63,21 +63,32 @@ static mixt_status open_tokens(mixt__distillation *l)
     return mixt__other_tokens_open(&l->tokens, run, l->config, kind);
 }
 
+/** What the teacher's run ended with, or what the student's configuration names in its place. */
+static mixt_status open_policy(mixt__distillation *l, const char *precision)
+{
+    const mixt_policy *all;
+    if (*precision) {
+        MIXT_TRY(mixt_policy_open(precision, &l->policy));
+        return mixt_policy_phases(l->policy) ? mixt__fail(MIXT_ERROR_CONFIG,
+                                                          "distill.policy=%s has phases: a teacher computes in one "
+                                                          "precision",
+                                                          precision)
+                                             : MIXT_OK;
+    }
+    MIXT_TRY(mixt__config_policy(l->config, &all));
+    return mixt__run_last_policy(all, &l->policy);
+}
+
 static mixt_status open(mixt__distillation *l, const mixt_config *config)
 {
-    const char *path = mixt__config_string(config, MIXT_KEY_DISTILL_TEACHER),
-               *precision = mixt__config_string(config, MIXT_KEY_DISTILL_POLICY);
+    const char *path = mixt__config_string(config, MIXT_KEY_DISTILL_TEACHER);
     if (snprintf(l->path, sizeof l->path, "%s", path) >= (int)sizeof l->path)
         return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher is longer than %zu bytes", sizeof l->path);
     MIXT_TRY(mixt_run_folder_config(path, &l->config));
     l->foreign = mixt__hf_folder_is(path);
     MIXT_TRY(
         mixt__run_weights_final(path, "distill.teacher=RUN/checkpoints/step-NNNNNNNN takes those of a checkpoint"));
-    MIXT_TRY(
-        mixt__run_last_policy(*precision ? precision : mixt__config_string(l->config, MIXT_KEY_PRECISION), &l->policy));
-    if (mixt_policy_phases(l->policy))
-        return mixt__fail(MIXT_ERROR_CONFIG, "distill.policy=%s has phases: a teacher computes in one precision",
-                          precision);
+    MIXT_TRY(open_policy(l, mixt__config_string(config, MIXT_KEY_DISTILL_POLICY)));
     l->teacher.weight = (float)mixt__config_float(config, MIXT_KEY_DISTILL_WEIGHT);
     l->teacher.temperature = (float)mixt__config_float(config, MIXT_KEY_DISTILL_TEMPERATURE);
     MIXT_TRY(open_facts(l));
