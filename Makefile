@@ -12,11 +12,11 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
-	@echo "make build      build/mixt, the library, examples, benches and tests"
+	@echo "make build      build/mixt, the library, examples and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
 	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
@@ -34,35 +34,39 @@ setup:
 	@tools/setup.sh
 
 CONFIGURE = cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-$(BUILD)/build.ninja:
-	$(CONFIGURE)
-
-build: setup $(BUILD)/build.ninja
-	@[ ! -e $(FEW) ] || { cmake -S . -B $(BUILD) -DMIXT_CUDA_ARCHITECTURES= -DMIXT_CUDA_QUICK=OFF > /dev/null && rm $(FEW); }
-	cmake --build $(BUILD) -j $(JOBS)
-
-# Where there is no GPU the CUDA backend can only be compiled and loaded: the first `make test` builds it for the newest of its
+# Where there is no GPU the CUDA backend can only be compiled and loaded: for a test it is built for the newest of its
 # architectures, whose kernels are the most, quickly. `make build`, and whatever runs or installs it, builds it for all, optimized.
 FEW = $(BUILD)/few-architectures
-build-test:
-	@tools/setup.sh test
-	@[ -e $(BUILD)/build.ninja ] || [ -e /dev/nvidiactl ] || \
-		{ $(CONFIGURE) -DMIXT_CUDA_ARCHITECTURES=90a-real -DMIXT_CUDA_QUICK=ON && touch $(FEW); }
-	@[ -e $(BUILD)/build.ninja ] || $(CONFIGURE)
-	@grep -q libmixt_mpi $(BUILD)/build.ninja || cmake -S . -B $(BUILD) > /dev/null # Open MPI may be new
-	cmake --build $(BUILD) -j $(JOBS)
+$(BUILD)/build.ninja:
+	@if [ -e /dev/nvidiactl ]; then $(CONFIGURE); \
+	else $(CONFIGURE) -DMIXT_CUDA_ARCHITECTURES=90a-real -DMIXT_CUDA_QUICK=ON && touch $(FEW); fi
 
-demo: build
+# Programs that no test runs are no part of it: benches, slow_tests, gpu_tests, peers are built where they are needed.
+BUILD_TARGET = cmake --build $(BUILD) -j $(JOBS) --target
+build: setup $(BUILD)/build.ninja
+	@[ ! -e $(FEW) ] || { cmake -S . -B $(BUILD) -DMIXT_CUDA_ARCHITECTURES= -DMIXT_CUDA_QUICK=OFF > /dev/null && rm $(FEW); }
+	$(BUILD_TARGET) all
+
+setup-test:
+	@tools/setup.sh test
+build-test: setup-test $(BUILD)/build.ninja
+	@grep -q libmixt_mpi $(BUILD)/build.ninja || cmake -S . -B $(BUILD) > /dev/null # Open MPI may be new
+	$(BUILD_TARGET) all
+
+# The command alone; where there is a GPU, its backend too.
+demo: setup $(BUILD)/build.ninja
+	@if [ -e /dev/nvidiactl ]; then $(MAKE) -s build; else $(BUILD_TARGET) mixt; fi
 	$(BUILD)/mixt demo
 
 test: build-test
-	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DMIXT_BENCHES=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
+	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
 	cmake --build $(BUILD)-sanitize -j $(JOBS) --target sanitized
 	ctest --test-dir $(BUILD)-sanitize -j $(TESTS) --output-on-failure -L sanitize
 	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L fuzz
 	ctest --test-dir $(BUILD) -j $(TESTS) --output-on-failure
 
 test-slow: build
+	$(BUILD_TARGET) slow_tests
 	tests/slow/run.sh $(BUILD) || [ $$? = 77 ]
 
 test-steer: build
@@ -82,9 +86,11 @@ test-compare: build
 	$(BUILD)/tests/test_stats_calibration 20000
 
 test-gpu: build
+	$(BUILD_TARGET) gpu_tests
 	SANITIZE=$(SANITIZE) tests/gpu/run.sh $(BUILD)
 
 test-peers: build
+	$(BUILD_TARGET) peers
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_llama.py $(BUILD)/tests/steps --layers 2 || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
@@ -102,6 +108,7 @@ fuzz: setup
 	tests/fuzz/run.sh $(BUILD)-fuzz $(SECONDS)
 
 bench: build
+	$(BUILD_TARGET) benches
 	tools/bench.sh $(BUILD)
 
 check:
