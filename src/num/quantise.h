@@ -5,7 +5,8 @@
 #include "num/format.h"
 
 /** The scale with which the largest magnitude of some values becomes the format's largest number; 0 of values that are
- *  all 0, or too small for a scale. */
+ *  all 0, or too small for a scale. It is rounded up to 16 bits, so that a number of 8 bits times it is exact in FP32:
+ *  values that were rounded once are rounded to themselves again. */
 float mixt__quantise_scale(mixt_dtype dtype, const float *values, int64_t count);
 
 /** Rounds values that share a scale, to nearest, ties to even; with scale 0 all become 0. dst holds `count` numbers. */
@@ -16,5 +17,9 @@ void mixt__dequantise(float *dst, const void *src, mixt_dtype dtype, int64_t cou
 
 /** Rows that have a scale each: `scales` receives one for each of them. */
 void mixt__quantise_rows(void *dst, mixt_dtype dtype, float *scales, const float *values, int64_t rows, int64_t width);
+
+/** The values of such rows. */
+void mixt__dequantise_rows(float *dst, const void *src, mixt_dtype dtype, const float *scales, int64_t rows,
+                           int64_t width);
 
 #endif
