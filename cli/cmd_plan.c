@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/plan_buckets.h"
+#include "cli/plan_frozen.h"
 #include "cli/plan_nodes.h"
 #include "cli/plan_ranks.h"
 #include "cli/profile.h"
@@ -219,6 +220,7 @@ static void print_json(const report *r)
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     json_object_set_new(o, "phases", json_phases(r));
     json_object_set_new(o, "buckets", cli_plan_buckets_json(r->of));
+    json_object_set_new(o, "frozen", cli_plan_frozen_json(r->trainer));
     json_object_set_new(o, "fit", json_fit(&r->fit));
     json_object_set_new(o, "recompute", json_recompute(&r->info));
     json_object_set_new(o, "ranks", json_integer(r->info.ranks));
@@ -286,6 +288,7 @@ static void print_text(const cli_args *args, const report *r)
     print_phases(r);
     print_memory(&r->memory);
     putchar('\n');
+    cli_plan_frozen_print(r->trainer);
     print_run_memory(&r->run);
     cli_plan_buckets_print(r->of);
     cli_line(stdout, "",

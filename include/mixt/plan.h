@@ -27,6 +27,16 @@ enum { MIXT_MEMORY_ROLES = 10 };
 /** The roles of planned memory in a fixed order; the last is the total of the others. */
 MIXT_API void mixt_memory_roles(const mixt_memory *memory, mixt_memory_role roles[MIXT_MEMORY_ROLES]);
 
+/** Frozen parameters that are kept in one format. */
+typedef struct mixt_plan_frozen {
+    int64_t parameters; /**< 0: none are */
+    int64_t numbers;    /**< in all of them */
+    int64_t scales;     /**< what rows of them are multiplied by, in FP32 */
+    size_t bytes;       /**< in mixt_memory.state: with scales, and gaps that align */
+} mixt_plan_frozen;
+/** Those of a format. Needs a compiled trainer. */
+MIXT_API mixt_status mixt_plan_frozen_in(const mixt_trainer *trainer, mixt_dtype format, mixt_plan_frozen *frozen);
+
 /* ---- the step ---- */
 
 /** A training step as a whole, forward and backward; what the optimizer does is not in it. */

@@ -158,6 +158,10 @@ typedef struct mixt_trainer_options {
     int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
     const char
         *faults; /**< for tests: "kind@update:layer, …", what is to go wrong (docs/diagnosis.md); default: none */
+    /** Format that frozen parameters are kept in: "auto" (default), the one in which each is read, or "int8": weights
+     * of linear layers and embeddings as INT8 numbers with a scale for each row, the others as with auto. Refused where
+     *  `freeze` names no such weight. */
+    const char *frozen;
 } mixt_trainer_options;
 MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_trainer_options                                                                             \

@@ -157,7 +157,8 @@ mixt_status mixt__sense_layers_find(const mixt__trainer *t, mixt__sense_layers *
     mixt__model model = *mixt__trainer_model(t);
     model.teacher = NULL; // whose formats nobody asks about
     MIXT_TRY(mixt__model_build(&model, mixt__trainer_spec(t), true, &source));
-    mixt_status status = mixt__freeze(source, mixt__trainer_settings_of(t)->freeze);
+    const mixt__trainer_settings *s = mixt__trainer_settings_of(t);
+    mixt_status status = mixt__freeze(source, s->freeze, s->frozen);
     if (status == MIXT_OK)
         status = list(l, source, mixt__trainer_params(t));
     mixt__graph_free(source);

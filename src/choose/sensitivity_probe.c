@@ -185,7 +185,8 @@ static mixt_status build_source(mixt__probe *p)
     mixt__model model = *mixt__trainer_model(t);
     model.teacher = NULL; // whose formats nobody asks about
     MIXT_TRY(mixt__model_build(&model, &spec, true, &p->source));
-    MIXT_TRY(mixt__freeze(p->source, mixt__trainer_settings_of(t)->freeze));
+    const mixt__trainer_settings *s = mixt__trainer_settings_of(t);
+    MIXT_TRY(mixt__freeze(p->source, s->freeze, s->frozen));
     p->targets = (double)mixt__shape_count(&spec.target);
     p->layer_of = mixt__alloc((size_t)(p->source->node_count + 1) * sizeof *p->layer_of);
     if (!p->layer_of)

@@ -124,6 +124,14 @@ mixt_status mixt__graph_pair(mixt__graph *graph, int32_t value, mixt__role role,
     return MIXT_OK;
 }
 
+bool mixt__graph_has_pair(const mixt__graph *graph, const int32_t *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (graph->values[values[i]].scales.kind != MIXT_SCALE_NONE)
+            return true;
+    return false;
+}
+
 bool mixt__graph_param_has(const mixt__graph *graph, int32_t param, mixt_dtype dtype)
 {
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)

@@ -97,6 +97,7 @@ typedef struct mixt__param {
     float init_scale;              // standard deviation, or half-width of the uniform range
     bool trainable;                // false: running statistics
     bool frozen;                   // training leaves it as it is: no gradient, no update
+    mixt_dtype frozen_in;          // the format with scales that it is kept and read in; NONE: the readers' own
     bool teacher;                  // a teacher's: frozen, and none of the model's own; these stand behind all others
     bool decay;                    // weight decay applies (matrices and kernels, not biases and norms)
     int32_t value;                 // FP32 value; 0 until used
@@ -191,6 +192,9 @@ const char *mixt__reason_join(mixt__graph *graph, const mixt__op *op, const char
 mixt__shape mixt__scale_shape(const mixt__shape *shape, mixt__scale_kind kind, int64_t block);
 /** Makes a value a pair, with scales of a role, its parameter's where it has one. */
 mixt_status mixt__graph_pair(mixt__graph *graph, int32_t value, mixt__role role, mixt__scale_kind kind, int64_t block);
+
+/** Whether any of some values is a pair. */
+bool mixt__graph_has_pair(const mixt__graph *graph, const int32_t *values, int count);
 
 /** Bytes of all its elements, and of its scales. */
 double mixt__value_bytes(const mixt__value *value);

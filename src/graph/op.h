@@ -63,6 +63,11 @@ struct mixt__op {
     void (*repeat)(void *attrs);
     /** Changes the attributes so that output 0 is FP32 whatever the format of the operands; NULL: it cannot. */
     void (*widen)(void *attrs);
+    /** Changes the attributes so that output 0 has this format where only a pair could say which; NULL: another input
+     *  says it. */
+    void (*give)(void *attrs, mixt_dtype dtype);
+    /** Whether the gradient of this node reads its pair_inputs as pairs too; NULL: always. */
+    bool (*pair_grad)(const void *attrs);
     /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view.
      */
     bool (*view)(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides);

@@ -47,6 +47,25 @@ static mixt_status step_of(const mixt_trainer *t, const mixt__executable **step)
                  : mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
 }
 
+mixt_status mixt_plan_frozen_in(const mixt_trainer *t, mixt_dtype format, mixt_plan_frozen *frozen)
+{
+    const mixt__executable *step;
+    MIXT_TRY(mixt__need(frozen));
+    *frozen = (mixt_plan_frozen){0};
+    MIXT_TRY(step_of(t, &step));
+    if ((unsigned)format >= MIXT_DTYPE_COUNT)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "there is no number format %d", (int)format);
+    const mixt__params *p = mixt__trainer_params(t->inner);
+    for (int32_t i = 0; i < p->count; i++)
+        if (mixt__params_is_frozen(p, i) && p->frozen.home[i] == format) {
+            frozen->parameters++;
+            frozen->numbers += p->table[i].count;
+        }
+    frozen->scales = p->roles[MIXT_PARAM_FROZEN + (int)format].scale_count;
+    frozen->bytes = p->roles[MIXT_PARAM_FROZEN + (int)format].bytes;
+    return MIXT_OK;
+}
+
 static mixt_status node_of(const mixt_trainer *t, int64_t index, const mixt__executable **step, const mixt__node **node)
 {
     *node = NULL;

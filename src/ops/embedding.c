@@ -40,6 +40,11 @@ static double bytes(const mixt__graph *graph, const mixt__node *node)
            mixt__value_bytes(mixt__in(graph, node, 1)) + mixt__value_bytes(out);
 }
 
+static void give(void *attrs, mixt_dtype dtype)
+{
+    ((mixt__embedding_attrs *)attrs)->dtype = dtype;
+}
+
 const mixt__op mixt__op_embedding = {
     .name = "embedding",
     .precision = MIXT_CLASS_LOW,
@@ -49,6 +54,7 @@ const mixt__op mixt__op_embedding = {
     .infer = infer,
     .grad = grad,
     .bytes = bytes,
+    .give = give,
 };
 
 /** (ids, grad_dst) → grad_table */

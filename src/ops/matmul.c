@@ -138,6 +138,12 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
     return rows ? grad_rows(g, a, b, dc, &at) : grad_batched(g, a, b, dc, &at);
 }
 
+/** The gradient of a transposed first operand has the second as its first, where kernels take no pair. */
+static bool pair_grad(const void *attrs)
+{
+    return !((const mixt__matmul_attrs *)attrs)->trans_a;
+}
+
 static void widen(void *attrs)
 {
     ((mixt__matmul_attrs *)attrs)->wide = true;
@@ -165,6 +171,7 @@ const mixt__op mixt__op_matmul = {
     .grad = grad,
     .flops = flops,
     .widen = widen,
+    .pair_grad = pair_grad,
     .describe = describe,
 };
 

@@ -154,10 +154,28 @@ static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dt
     return made->why ? type_saved(w, made) : no_memory();
 }
 
+/** A frozen parameter that is kept as numbers with scales, whatever format its readers compute in. */
+static mixt_status pair_value(rewrite *w, int32_t param, int32_t *out)
+{
+    const mixt__param *p = &w->result->params[param];
+    mixt_dtype dtype = p->frozen_in;
+    if (!mixt__bit(w->node->op->pair_inputs, w->input))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': %s cannot read '%s', which is frozen and kept in %s",
+                          w->node->layer, w->node->op->name, p->name, mixt_dtype_name(dtype));
+    *out = mixt__graph_param_value(w->result, param, dtype);
+    if (!*out)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", p->name);
+    if (w->result->values[*out].scales.kind != MIXT_SCALE_NONE)
+        return MIXT_OK;
+    return mixt__graph_pair(w->result, *out, MIXT_ROLE_SCALE, mixt__format_of(dtype)->scale, 0);
+}
+
 /** A parameter in one format: its master, its working copy, or a cast when another low format came first. */
 static mixt_status param_value(rewrite *w, int32_t source_value, mixt_dtype dtype, int32_t *out)
 {
     int32_t param = w->source->values[source_value].param;
+    if (w->result->params[param].frozen_in != MIXT_DTYPE_NONE)
+        return pair_value(w, param, out);
     bool has = mixt__graph_param_has(w->result, param, dtype);
     *out = mixt__graph_param_value(w->result, param, has ? dtype : MIXT_DTYPE_FP32);
     if (!*out)
@@ -252,14 +270,21 @@ static const mixt__node *values_made_by(const mixt__graph *graph)
     return NULL;
 }
 
-/** The attributes with which a node is rebuilt; NULL where an op has none, or memory ends. */
-static const void *attrs_of(const rewrite *w, const mixt__node *node, mixt_dtype dtype)
+/** The attributes with which a node is rebuilt on these inputs; NULL where an op has none, or memory ends. */
+static const void *attrs_of(const rewrite *w, const mixt__node *node, const int32_t *in, mixt_dtype dtype)
 {
-    if (node != w->values || !node->op->widen || dtype == MIXT_DTYPE_FP32)
+    bool widens = node == w->values && node->op->widen && dtype != MIXT_DTYPE_FP32;
+    bool gives = node->op->give && mixt__graph_has_pair(w->result, in, node->in_count);
+    if (!widens && !gives)
         return node->attrs;
     void *attrs = mixt__arena_alloc(&w->result->arena, node->op->attrs_size);
-    if (attrs)
-        node->op->widen(memcpy(attrs, node->attrs, node->op->attrs_size));
+    if (!attrs)
+        return NULL;
+    memcpy(attrs, node->attrs, node->op->attrs_size);
+    if (widens)
+        node->op->widen(attrs);
+    if (gives)
+        node->op->give(attrs, dtype);
     return attrs;
 }
 
@@ -277,7 +302,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
         w->input = i;
         MIXT_TRY(input_as(w, node->in[i], d, &in[i]));
     }
-    const void *attrs = attrs_of(w, node, dtype);
+    const void *attrs = attrs_of(w, node, in, dtype);
     int64_t index;
     if (node->attrs && !attrs)
         return no_memory();

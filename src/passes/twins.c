@@ -92,13 +92,14 @@ static mixt_status cast(work *w, const mixt__node *node, int32_t value, mixt_dty
     return MIXT_OK;
 }
 
-/** The attributes of a twin: those of its node, but that running statistics stay as they are and values that a loss
- *  compares with real numbers are made in FP32. */
-static const void *attrs_of(const work *w, const mixt__node *node, bool low)
+/** The attributes of a twin: those of its node, but that running statistics stay as they are, values that a loss
+ *  compares with real numbers are made in FP32, and rows of a table of pairs in the twin's format. */
+static const void *attrs_of(const work *w, const mixt__node *node, mixt_dtype stored)
 {
-    bool norm = node->op == &mixt__op_batch_norm;
+    bool norm = node->op == &mixt__op_batch_norm, low = stored != MIXT_DTYPE_FP32;
     bool wide = low && w->graph->of_values && node->out[0] == w->graph->logits && node->op->widen;
-    if (!norm && !wide)
+    bool gives = low && node->op->give && mixt__graph_has_pair(w->graph, node->in, node->in_count);
+    if (!norm && !wide && !gives)
         return node->attrs;
     void *own = mixt__arena_alloc(&w->graph->arena, node->op->attrs_size + 1);
     if (!own)
@@ -108,13 +109,15 @@ static const void *attrs_of(const work *w, const mixt__node *node, bool low)
         ((mixt__norm_attrs *)own)->momentum = 0;
     if (wide)
         node->op->widen(own);
+    if (gives)
+        node->op->give(own, stored);
     return own;
 }
 
 /** The node once more, on other inputs. */
 static mixt_status repeat(work *w, const mixt__node *node, mixt_dtype format, const int32_t *in, int64_t *index)
 {
-    const void *attrs = attrs_of(w, node, mixt__dtype_stored(format) != MIXT_DTYPE_FP32);
+    const void *attrs = attrs_of(w, node, mixt__dtype_stored(format));
     if (node->op->attrs_size && !attrs)
         return no_memory();
     MIXT_TRY(append(w, node->op, node, attrs, in, node->in_count, index));

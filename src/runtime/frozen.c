@@ -1,10 +1,14 @@
-/* Frozen parameters: each is kept once, in the format in which the compiled graph reads it. Nothing updates them, so they
- * need no FP32 weight beside that: they are rounded when they are given their values. One that is read in FP32 too, or
- * not at all, is kept in FP32; what reads it in a low format has a working copy.
+/* Frozen parameters: each is kept once, in the format in which the compiled graph reads it. Nothing updates them, so
+ * they need no FP32 weight beside that: they are rounded when they are given their values. One that is read in FP32
+ * too, or not at all, is kept in FP32; what reads it in a low format has a working copy. A format with scales is not
+ * one that a policy asks for: whoever freezes a parameter says so, and whatever its readers compute in they read it so.
  */
 #include "runtime/params.h"
 
 #include "num/num.h"
+#include "num/quantise.h"
+
+#include <math.h>
 
 bool mixt__params_is_frozen(const mixt__params *p, int32_t index)
 {
@@ -37,6 +41,7 @@ static mixt__param_role *role_of(mixt__params *p, mixt_dtype dtype)
 
 void mixt__frozen_lay_out(mixt__params *p, const mixt__graph *graph)
 {
+    int64_t scales[MIXT_DTYPE_COUNT] = {0};
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
         role_of(p, (mixt_dtype)d)->elements = 0;
     for (int64_t i = 0; i < p->count * MIXT_DTYPE_COUNT; i++)
@@ -46,7 +51,10 @@ void mixt__frozen_lay_out(mixt__params *p, const mixt__graph *graph)
         if (home == MIXT_DTYPE_NONE)
             continue;
         p->frozen.offset[(int)home * p->count + i] = role_of(p, home)->elements;
+        p->frozen.scale[i] = scales[home];
         role_of(p, home)->elements += mixt__params_copy_room(p->table[i].count, home);
+        role_of(p, home)->scales = mixt__format_of(home)->scale;
+        scales[home] += mixt__role_scales(role_of(p, home), &p->table[i]);
     }
 }
 
@@ -58,9 +66,84 @@ void *mixt__frozen_place(const mixt__params *p, int32_t index, mixt_dtype *dtype
     return mixt__role_at(&p->roles[MIXT_PARAM_FROZEN + (int)home], p->frozen.offset[(int)home * p->count + index]);
 }
 
+float *mixt__frozen_scales(const mixt__params *p, int32_t index, int64_t *count)
+{
+    const mixt__param_role *role = &p->roles[MIXT_PARAM_FROZEN + (int)p->frozen.home[index]];
+    int64_t n = mixt__role_scales(role, &p->table[index]);
+    if (count)
+        *count = n;
+    return n ? mixt__role_scales_at(role, p->frozen.scale[index]) : NULL;
+}
+
 static mixt_status no_memory(const mixt__params *p, int32_t index)
 {
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory to convert '%s'", p->table[index].name);
+}
+
+/* ---- as it is kept, in host memory ---- */
+
+/** Numbers of a parameter, and its scales if it has any. */
+typedef struct kept {
+    mixt_dtype dtype;
+    size_t bytes; // of the numbers
+    int64_t scale_count;
+    void *numbers; // one block with the scales, which begin it
+    float *scales;
+} kept;
+
+/** Room for a parameter as it is kept now. */
+static mixt_status make_kept(const mixt__params *p, int32_t index, kept *k)
+{
+    *k = (kept){.dtype = p->frozen.home[index]};
+    mixt__frozen_scales(p, index, &k->scale_count);
+    k->bytes = (size_t)p->table[index].count * mixt_dtype_size(k->dtype);
+    size_t scales = (size_t)k->scale_count * sizeof(float);
+    k->scales = mixt__alloc_uninit(scales + k->bytes + 1);
+    k->numbers = (char *)k->scales + scales;
+    return k->scales ? MIXT_OK : no_memory(p, index);
+}
+
+static void free_kept(kept *k)
+{
+    mixt__free(k->scales);
+}
+
+static mixt_status download(const mixt__params *p, int32_t index, kept *k)
+{
+    size_t scales = (size_t)k->scale_count * sizeof *k->scales;
+    if (scales)
+        MIXT_TRY(mixt__device_download(p->device, k->scales, mixt__frozen_scales(p, index, NULL), scales));
+    return mixt__device_download(p->device, k->numbers, mixt__frozen_place(p, index, NULL), k->bytes);
+}
+
+static mixt_status upload(const mixt__params *p, int32_t index, const kept *k)
+{
+    size_t scales = (size_t)k->scale_count * sizeof *k->scales;
+    if (scales)
+        MIXT_TRY(mixt__device_upload(p->device, mixt__frozen_scales(p, index, NULL), k->scales, scales));
+    return mixt__device_upload(p->device, mixt__frozen_place(p, index, NULL), k->numbers, k->bytes);
+}
+
+static void widen(const kept *k, int64_t count, float *values)
+{
+    if (!k->scale_count)
+        mixt__widen(k->dtype)(values, k->numbers, count);
+    else
+        mixt__dequantise_rows(values, k->numbers, k->dtype, k->scales, k->scale_count, count / k->scale_count);
+}
+
+static mixt_status narrow(const mixt__params *p, int32_t index, const float *values, kept *k)
+{
+    const mixt__param *param = &p->table[index];
+    for (int64_t i = 0; k->scale_count && i < param->count; i++)
+        if (!isfinite(values[i]))
+            return mixt__fail(MIXT_ERROR_DATA, "'%s' holds a value that is not finite: it cannot be kept in %s",
+                              param->name, mixt_dtype_name(k->dtype));
+    if (k->scale_count)
+        mixt__quantise_rows(k->numbers, k->dtype, k->scales, values, k->scale_count, param->count / k->scale_count);
+    else
+        mixt__narrow(k->dtype)(k->numbers, values, param->count);
+    return MIXT_OK;
 }
 
 mixt_status mixt__frozen_get(const mixt__params *p, int32_t index, float *values)
@@ -68,15 +151,14 @@ mixt_status mixt__frozen_get(const mixt__params *p, int32_t index, float *values
     mixt_dtype home;
     const void *place = mixt__frozen_place(p, index, &home);
     int64_t count = p->table[index].count;
-    size_t bytes = (size_t)count * mixt_dtype_size(home);
     if (home == MIXT_DTYPE_FP32)
-        return mixt__device_download(p->device, values, place, bytes);
-    void *narrow = mixt__alloc_uninit(bytes);
-    mixt_status status =
-        narrow ? mixt__device_download(p->device, narrow, place, bytes) : no_memory(p, index);
+        return mixt__device_download(p->device, values, place, (size_t)count * sizeof *values);
+    kept k;
+    MIXT_TRY(make_kept(p, index, &k));
+    mixt_status status = download(p, index, &k);
     if (status == MIXT_OK)
-        mixt__widen(home)(values, narrow, count);
-    mixt__free(narrow);
+        widen(&k, count, values);
+    free_kept(&k);
     return status;
 }
 
@@ -84,28 +166,31 @@ mixt_status mixt__frozen_set(mixt__params *p, int32_t index, const float *values
 {
     mixt_dtype home;
     void *place = mixt__frozen_place(p, index, &home);
-    int64_t count = p->table[index].count;
-    size_t bytes = (size_t)count * mixt_dtype_size(home);
     p->frozen.version++;
     if (home == MIXT_DTYPE_FP32)
-        return mixt__device_upload(p->device, place, values, bytes);
-    void *narrow = mixt__alloc_uninit(bytes);
-    if (!narrow)
-        return no_memory(p, index);
-    mixt__narrow(home)(narrow, values, count);
-    mixt_status status = mixt__device_upload(p->device, place, narrow, bytes);
-    mixt__free(narrow);
+        return mixt__device_upload(p->device, place, values, (size_t)p->table[index].count * sizeof *values);
+    kept k;
+    MIXT_TRY(make_kept(p, index, &k));
+    mixt_status status = narrow(p, index, values, &k);
+    if (status == MIXT_OK)
+        status = upload(p, index, &k);
+    free_kept(&k);
     return status;
 }
 
 static mixt_status follow_one(mixt__params *p, const mixt__params *owner, int32_t index)
 {
     mixt_dtype here, there;
+    int64_t scales;
     void *to = mixt__frozen_place(p, index, &here);
     const void *from = mixt__frozen_place(owner, index, &there);
-    size_t bytes = (size_t)p->table[index].count * mixt_dtype_size(here);
-    if (here == there)
-        return mixt__device_copy(p->device, to, from, bytes);
+    if (here == there) {
+        float *to_scales = mixt__frozen_scales(p, index, &scales);
+        if (to_scales)
+            MIXT_TRY(mixt__device_copy(p->device, to_scales, mixt__frozen_scales(owner, index, NULL),
+                                       (size_t)scales * sizeof(float)));
+        return mixt__device_copy(p->device, to, from, (size_t)p->table[index].count * mixt_dtype_size(here));
+    }
     float *values = mixt__alloc_uninit((size_t)p->table[index].count * sizeof *values);
     mixt_status status = values ? mixt__frozen_get(owner, index, values) : no_memory(p, index);
     if (status == MIXT_OK)
@@ -128,24 +213,19 @@ mixt_status mixt__frozen_follow(mixt__params *p, const mixt__params *owner)
 
 /* ---- another policy ---- */
 
-/** Of all frozen parameters, in host memory, each as it is kept. */
-static mixt_status download_all(const mixt__params *p, void **kept)
+/** Of all frozen parameters. */
+static mixt_status download_all(const mixt__params *p, kept *all)
 {
     for (int32_t i = 0; i < p->count; i++) {
-        mixt_dtype home = p->frozen.home[i];
-        if (home == MIXT_DTYPE_NONE)
+        if (!mixt__params_is_frozen(p, i))
             continue;
-        size_t bytes = (size_t)p->table[i].count * mixt_dtype_size(home);
-        kept[i] = mixt__alloc_uninit(bytes + 1);
-        if (!kept[i])
-            return no_memory(p, i);
-        MIXT_TRY(mixt__device_download(p->device, kept[i], mixt__frozen_place(p, i, NULL), bytes));
+        MIXT_TRY(make_kept(p, i, &all[i]));
+        MIXT_TRY(download(p, i, &all[i]));
     }
     return MIXT_OK;
 }
 
-/** @param before by parameter: the format in which it is kept there */
-static mixt_status upload_all(mixt__params *p, void *const *kept, const mixt_dtype *before)
+static mixt_status upload_all(mixt__params *p, const kept *all)
 {
     for (int32_t i = 0; i < p->count; i++) {
         if (!mixt__params_is_frozen(p, i))
@@ -153,7 +233,7 @@ static mixt_status upload_all(mixt__params *p, void *const *kept, const mixt_dty
         float *values = mixt__alloc_uninit((size_t)p->table[i].count * sizeof *values);
         if (!values)
             return no_memory(p, i);
-        mixt__widen(before[i])(values, kept[i], p->table[i].count);
+        widen(&all[i], p->table[i].count, values);
         mixt_status status = mixt__frozen_set(p, i, values);
         mixt__free(values);
         MIXT_TRY(status);
@@ -161,11 +241,9 @@ static mixt_status upload_all(mixt__params *p, void *const *kept, const mixt_dty
     return MIXT_OK;
 }
 
-static mixt_status move(mixt__params *p, const mixt__graph *graph, void **kept, mixt_dtype *before)
+static mixt_status move(mixt__params *p, const mixt__graph *graph, kept *all)
 {
-    MIXT_TRY(download_all(p, kept));
-    for (int64_t i = 0; i < p->count; i++)
-        before[i] = p->frozen.home[i];
+    MIXT_TRY(download_all(p, all));
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
         mixt__param_role *role = role_of(p, (mixt_dtype)d);
         mixt__device_free(p->device, role->data);
@@ -174,7 +252,7 @@ static mixt_status move(mixt__params *p, const mixt__graph *graph, void **kept, 
     mixt__frozen_lay_out(p, graph);
     mixt__params_lay_out_roles(p);
     MIXT_TRY(mixt__params_take_roles(p, MIXT_LIFE_WEIGHTS));
-    return upload_all(p, kept, before);
+    return upload_all(p, all);
 }
 
 /** Whether a graph reads all of them as they are kept. */
@@ -190,15 +268,12 @@ mixt_status mixt__frozen_retype(mixt__params *p, const mixt__graph *graph)
 {
     if (stays(p, graph))
         return MIXT_OK;
-    size_t n = (size_t)p->count;
-    void **kept = mixt__alloc((n + 1) * sizeof *kept);
-    mixt_dtype *before = mixt__alloc((n + 1) * sizeof *before);
-    mixt_status status = kept && before ? move(p, graph, kept, before)
-                                        : mixt__fail(MIXT_ERROR_MEMORY, "no memory to move frozen parameters");
-    for (size_t i = 0; kept && i < n; i++)
-        mixt__free(kept[i]);
-    mixt__free(kept);
-    mixt__free(before);
+    kept *all = mixt__alloc((size_t)(p->count + 1) * sizeof *all);
+    mixt_status status =
+        all ? move(p, graph, all) : mixt__fail(MIXT_ERROR_MEMORY, "no memory to move frozen parameters");
+    for (int64_t i = 0; all && i < p->count; i++)
+        free_kept(&all[i]);
+    mixt__free(all);
     return status;
 }
 
@@ -206,10 +281,13 @@ mixt_status mixt__frozen_check(const mixt__params *p, const mixt__graph *graph)
 {
     for (int64_t i = 0; i < p->count; i++) {
         mixt_dtype home = p->frozen.home[i];
-        if (home == MIXT_DTYPE_NONE || home == MIXT_DTYPE_FP32 || !graph->params[i].value)
-            continue;
-        return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and kept in %s, and is read in fp32 here",
-                          p->table[i].name, mixt_dtype_name(home));
+        const mixt__param *read = &graph->params[i];
+        bool pair = read->low[read->frozen_in];
+        bool wide = read->value && home != MIXT_DTYPE_FP32, other = pair && home != read->frozen_in;
+        if (home != MIXT_DTYPE_NONE && (wide || other))
+            return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and kept in %s, and is read in %s here",
+                              p->table[i].name, mixt_dtype_name(home),
+                              mixt_dtype_name(wide ? MIXT_DTYPE_FP32 : read->frozen_in));
     }
     return MIXT_OK;
 }

@@ -111,8 +111,9 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
     p->copies = mixt__alloc(n * sizeof *p->copies);
     p->frozen.home = mixt__alloc(n * sizeof *p->frozen.home);
     p->frozen.offset = mixt__alloc(n * MIXT_DTYPE_COUNT * sizeof *p->frozen.offset);
+    p->frozen.scale = mixt__alloc(n * sizeof *p->frozen.scale);
     bool complete = p->table && p->segments && p->segment_of && p->offset && p->state_offset && p->copies &&
-                    p->frozen.home && p->frozen.offset;
+                    p->frozen.home && p->frozen.offset && p->frozen.scale;
     for (int64_t i = 0; complete && i < graph->param_count; i++) {
         p->table[i] = graph->params[i];
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
@@ -235,6 +236,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->copies);
     mixt__free(p->frozen.home);
     mixt__free(p->frozen.offset);
+    mixt__free(p->frozen.scale);
     mixt__free(p->fixed);
     mixt__free(p->shard.slices);
     mixt__free(p->shard.window_at);
@@ -448,6 +450,8 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value, int6
 {
     if (value->param >= p->count)
         return mixt__params_fixed_address(p, value->param, value->dtype);
+    if (value->role == MIXT_ROLE_SCALE)
+        return mixt__frozen_scales(p, value->param, NULL);
     if (value->role == MIXT_ROLE_GRAD) {
         int32_t segment = p->segment_of[value->param];
         return mixt__role_at(&p->roles[MIXT_PARAM_GRADIENT],

@@ -20,6 +20,7 @@ typedef struct mixt__param_copy {
 typedef struct mixt__params_frozen {
     mixt_dtype *home; // by parameter: the format that it is kept in; NONE: it is not frozen
     int64_t *offset;  // (formats, parameters): its first element; -1: it is not kept in that format
+    int64_t *scale;   // by parameter: its first scale, where its format has any
     int64_t version;  // changes with their values
     int64_t followed; // the owner's, when its values were taken over
 } mixt__params_frozen;
@@ -160,13 +161,15 @@ bool mixt__params_is_frozen(const mixt__params *params, int32_t index);
 /** Whether any is. */
 bool mixt__params_have_frozen(const mixt__params *params);
 /** Finds a home for each frozen parameter: FP32 where the graph reads that, or reads nothing of it; else the low format
- *  that it reads. */
+ *  that it reads, which has scales where the parameter says so (frozen_in). */
 void mixt__frozen_lay_out(mixt__params *params, const mixt__graph *graph);
 /** Device address of one. @param dtype receives its format; NULL: nobody asks */
 void *mixt__frozen_place(const mixt__params *params, int32_t index, mixt_dtype *dtype);
+/** Its scales, in the device's memory. @param count receives how many; NULL: nobody asks. @return NULL: none */
+float *mixt__frozen_scales(const mixt__params *params, int32_t index, int64_t *count);
 /** Widened to FP32. */
 mixt_status mixt__frozen_get(const mixt__params *params, int32_t index, float *values);
-/** Rounded to its home. */
+/** Rounded to its home; where that has scales, values that are not finite are refused. */
 mixt_status mixt__frozen_set(mixt__params *params, int32_t index, const float *values);
 /** Takes over the values of another table of the same model, where those have changed since. */
 mixt_status mixt__frozen_follow(mixt__params *params, const mixt__params *owner);
@@ -187,7 +190,7 @@ mixt_status mixt__params_keep_statistics(mixt__params *params);
 /** Gives the running statistics the values that are kept: passes that led to no update have moved them. */
 mixt_status mixt__params_restore_statistics(mixt__params *params);
 
-/** Device address of a PARAM, GRAD or STATE value for a node. */
+/** Device address of a PARAM, SCALE, GRAD or STATE value for a node. */
 void *mixt__params_address(const mixt__params *params, const mixt__value *value, int64_t node);
 
 /** Fails with the names when a graph's parameters are not the ones of this store. */

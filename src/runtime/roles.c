@@ -11,6 +11,11 @@ enum { LINE = 64, RNG_STREAM_ROUND = 6 };
 
 /* ---- one role ---- */
 
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 mixt__update_role mixt__role_for_update(const mixt__param_role *role, uint64_t key)
 {
     return (mixt__update_role){role->data, role->format, role->stochastic, key};
@@ -39,6 +44,11 @@ mixt__shape mixt__role_shape(const mixt__param_role *role, const mixt__shape *sh
         turned.dims[1] = shape->dims[0];
     }
     return turned;
+}
+
+float *mixt__role_scales_at(const mixt__param_role *role, int64_t scale)
+{
+    return (float *)(void *)(role->data + lines(mixt__role_size(role, role->here))) + scale;
 }
 
 bool mixt__role_saved(const mixt__param_role *role)
@@ -79,8 +89,7 @@ static int kind_of(int id)
     return id < MIXT_PARAM_COPY ? id : MIXT_PARAM_COPY;
 }
 
-/** Scales of a parameter. */
-static int64_t scales_of(const mixt__param_role *role, const mixt__param *param)
+int64_t mixt__role_scales(const mixt__param_role *role, const mixt__param *param)
 {
     switch (role->scales) {
     case MIXT_SCALE_TENSOR:
@@ -94,11 +103,6 @@ static int64_t scales_of(const mixt__param_role *role, const mixt__param *param)
     }
 }
 
-static size_t lines(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
 /** Sizes of a role that is there. @param elements of all ranks @param here of this one */
 static void size(const mixt__params *p, mixt__param_role *role, int64_t elements, int64_t here)
 {
@@ -106,7 +110,7 @@ static void size(const mixt__params *p, mixt__param_role *role, int64_t elements
     role->here = here;
     role->scale_count = 0;
     for (int64_t i = 0; role->scales && role->offset && i < p->count; i++)
-        role->scale_count += role->offset[i] >= 0 ? scales_of(role, &p->table[i]) : 0;
+        role->scale_count += role->offset[i] >= 0 ? mixt__role_scales(role, &p->table[i]) : 0;
     size_t bytes = mixt__role_size(role, here);
     role->bytes = role->scale_count ? lines(bytes) + (size_t)role->scale_count * sizeof(float) : bytes;
 }
@@ -173,8 +177,10 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
         role->offset = p->offset;
     if (id == MIXT_PARAM_STATE || id == MIXT_PARAM_KEPT)
         role->offset = p->state_offset;
-    if (id >= MIXT_PARAM_FROZEN)
+    if (id >= MIXT_PARAM_FROZEN) {
         role->offset = p->frozen.offset + (id - MIXT_PARAM_FROZEN) * p->count;
+        role->scales = mixt__format_of(role->format)->scale;
+    }
     if (sharded || (id == MIXT_PARAM_WEIGHT && p->shard.masters))
         role->owner = MIXT_OWNER_SHARD;
 }

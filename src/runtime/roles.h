@@ -82,6 +82,10 @@ float *mixt__role_fp32(const mixt__param_role *role);
 void *mixt__role_at(const mixt__param_role *role, int64_t element);
 /** Bytes of so many elements, without scales. */
 size_t mixt__role_size(const mixt__param_role *role, int64_t elements);
+/** How many scales a parameter has there. */
+int64_t mixt__role_scales(const mixt__param_role *role, const mixt__param *param);
+/** Address of a scale: they stand parameter after parameter. */
+float *mixt__role_scales_at(const mixt__param_role *role, int64_t scale);
 /** The shape in which a parameter of this shape stands there: of a transposed matrix, columns first. */
 mixt__shape mixt__role_shape(const mixt__param_role *role, const mixt__shape *shape);
 /** Whether checkpoints have it. */

@@ -6,6 +6,7 @@
 #include "num/format.h"
 #include "store/file.h"
 #include "store/json.h"
+#include "store/pairs.h"
 #include "store/shards.h"
 
 #include <jansson.h>
@@ -332,9 +333,11 @@ static mixt_status add_frozen(const char *path, mixt__safetensors **file)
     if (length < 0 || length >= (int)sizeof beside || access(beside, F_OK))
         return MIXT_OK;
     MIXT_TRY(mixt__safetensors_open(beside, &frozen));
+    mixt_status status = mixt__pairs_widen(beside, frozen);
     int64_t count = (*file)->count + frozen->count;
-    mixt__file_tensor *all = mixt__alloc((size_t)(count + 1) * sizeof *all);
-    mixt_status status = all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", beside);
+    mixt__file_tensor *all = status == MIXT_OK ? mixt__alloc((size_t)(count + 1) * sizeof *all) : NULL;
+    if (status == MIXT_OK && !all)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", beside);
     if (all) {
         memcpy(all, (*file)->tensors, (size_t)(*file)->count * sizeof *all);
         memcpy(all + (*file)->count, frozen->tensors, (size_t)frozen->count * sizeof *all);
@@ -384,6 +387,11 @@ mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors *
         *file = NULL;
     }
     return status;
+}
+
+void *mixt__safetensors_room(mixt__safetensors *file, size_t bytes)
+{
+    return mixt__arena_alloc(&file->storage->arena, bytes);
 }
 
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name)

@@ -45,6 +45,8 @@ const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, c
 const char *mixt__safetensors_metadata(const mixt__safetensors *file, const char *key);
 /** After its tensors were read: fails where a file of it was cut meanwhile. NULL is fine. */
 mixt_status mixt__safetensors_check(const mixt__safetensors *file);
+/** Memory that lives as long as the file is open; NULL: there is none. */
+void *mixt__safetensors_room(mixt__safetensors *file, size_t bytes);
 /** NULL is fine. */
 void mixt__safetensors_close(mixt__safetensors *file);
 

@@ -389,14 +389,13 @@ static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, i
 static mixt_status visit_frozen(mixt__trainer *t, const mixt__checkpoint *c, bool load, int64_t *used)
 {
     for (int32_t i = 0; i < t->params->count; i++) {
-        const mixt__file_tensor *tensor;
-        bool in_state;
+        mixt__frozen_tensor found;
         if (!mixt__params_is_frozen(t->params, i))
             continue;
-        MIXT_TRY(mixt__frozen_file_find(c, &t->params->table[i], &tensor, &in_state));
+        MIXT_TRY(mixt__frozen_file_find(c, &t->params->table[i], &found));
         if (load)
-            MIXT_TRY(mixt__frozen_file_put(t->params, i, tensor));
-        (*used)++;
+            MIXT_TRY(mixt__frozen_file_put(t->params, i, &found));
+        *used += found.count;
     }
     return MIXT_OK;
 }

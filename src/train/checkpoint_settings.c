@@ -122,6 +122,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add_float(o, "clip_value", s->clip_value);
     add(o, "no_fusion", json_boolean(s->no_fusion));
     add_string(o, "freeze", s->freeze);
+    add(o, "frozen", mixt__json_string(s->frozen == MIXT_DTYPE_NONE ? "auto" : mixt_dtype_name(s->frozen)));
     add_string(o, "lr_groups", s->lr_groups);
     add_string(o, "decay_groups", s->decay_groups);
     add_int(o, "inject_overflow", s->inject_overflow);
@@ -140,6 +141,7 @@ static void add_missing(json_t *before, const json_t *now)
         json_t *value;
     } defaults[] = {
         {"freeze", mixt__json_string("")},
+        {"frozen", mixt__json_string("auto")},
         {"lr_groups", mixt__json_string("")},
         {"decay_groups", mixt__json_string("")},
         {"inject_overflow", json_integer(0)},

@@ -33,7 +33,38 @@ static mixt_status freeze_statistics(mixt__graph *graph)
     return MIXT_OK;
 }
 
-static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
+/* ---- formats with scales ---- */
+
+/** Whether a node reads an input, and its gradient does, as a pair where it is one. */
+static bool takes_pair(const mixt__node *node, int input)
+{
+    return mixt__bit(node->op->pair_inputs, input) && (!node->op->pair_grad || node->op->pair_grad(node->attrs));
+}
+
+/** Sets the format of frozen matrices with a reader that takes a pair, or with one that does not. */
+static void set_readers(mixt__graph *graph, bool takes, mixt_dtype format)
+{
+    for (int64_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].in_count; k++) {
+            const mixt__value *v = &graph->values[graph->nodes[i].in[k]];
+            mixt__param *p = v->role == MIXT_ROLE_PARAM ? &graph->params[v->param] : NULL;
+            if (p && p->frozen && !p->teacher && p->shape.rank == 2 && takes_pair(&graph->nodes[i], k) == takes)
+                p->frozen_in = format;
+        }
+}
+
+/** Frozen matrices that are read as pairs alone are kept in a format. @return how many */
+static int64_t keep_in(mixt__graph *graph, mixt_dtype format)
+{
+    int64_t kept = 0;
+    set_readers(graph, true, format);
+    set_readers(graph, false, MIXT_DTYPE_NONE);
+    for (int64_t i = 0; i < graph->param_count; i++)
+        kept += graph->params[i].frozen_in != MIXT_DTYPE_NONE;
+    return kept;
+}
+
+static mixt_status freeze(mixt__graph *graph, mixt__globs *globs, mixt_dtype format)
 {
     int64_t left = 0;
     for (int64_t i = 0; i < graph->param_count; i++) {
@@ -46,18 +77,31 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
     MIXT_TRY(mixt__globs_check(globs, "freeze", ""));
     if (!left)
         return mixt__fail(MIXT_ERROR_CONFIG, "freeze leaves no parameter to train");
+    if (format != MIXT_DTYPE_NONE && !keep_in(graph, format))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "frozen=%s is for weights of linear layers and embeddings: freeze names none of them",
+                          mixt_dtype_name(format));
     return freeze_statistics(graph);
 }
 
-mixt_status mixt__freeze(mixt__graph *graph, const char *list)
+mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format)
 {
     mixt__globs globs;
+    if ((!list || !*list) && format != MIXT_DTYPE_NONE)
+        return mixt__fail(MIXT_ERROR_CONFIG, "frozen=%s says how frozen parameters are kept, and freeze names none",
+                          mixt_dtype_name(format));
     if (!list || !*list)
         return MIXT_OK;
     MIXT_TRY(mixt__globs_parse(&globs, list, false, "freeze"));
-    mixt_status status = freeze(graph, &globs);
+    mixt_status status = freeze(graph, &globs, format);
     mixt__globs_free(&globs);
     return status;
+}
+
+void mixt__freeze_like(mixt__graph *graph, const mixt__params *params)
+{
+    for (int64_t i = 0; i < params->count && i < graph->param_count; i++)
+        graph->params[i].frozen_in = params->table[i].frozen_in;
 }
 
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups)

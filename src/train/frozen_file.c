@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "mixt/num.h"
 #include "store/checksum.h"
 #include "store/file.h"
+#include "store/pairs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,27 +13,50 @@
 
 typedef struct listing {
     const mixt__params *params;
+    mixt__arena arena; // names of scales
     mixt__file_tensor *tensors;
-    int32_t *index; // by tensor
+    int32_t *index; // by tensor: its parameter
+    bool *scales;   // … whose scales it holds, not its numbers
     int64_t count;
-    void *buffer; // of one parameter
+    void *buffer; // of one tensor
 } listing;
 
-/** Wide elements first, as such files have them. @return bytes of the largest parameter */
+/** A tensor that holds a parameter's numbers, or its scales. @return its bytes */
+static size_t add(listing *l, int32_t param, mixt_dtype dtype, bool scales, const char *name, const mixt__shape *shape)
+{
+    mixt__file_tensor *t = &l->tensors[l->count];
+    *t = (mixt__file_tensor){.name = name, .dtype = dtype, .rank = shape->rank};
+    memcpy(t->dims, shape->dims, (size_t)t->rank * sizeof t->dims[0]);
+    l->index[l->count] = param;
+    l->scales[l->count++] = scales;
+    return (size_t)mixt__shape_count(shape) * mixt_dtype_size(dtype);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/** Wide elements first, as such files have them. @return bytes of the largest tensor; 0: memory ended */
 static size_t list(const mixt__params *p, listing *l)
 {
     size_t most = 1;
+    for (int32_t i = 0; i < p->count; i++) {
+        int64_t rows = 0;
+        if (!mixt__params_is_frozen(p, i) || !mixt__frozen_scales(p, i, &rows))
+            continue;
+        const char *name = mixt__arena_printf(&l->arena, "%s%s", MIXT_PAIR_SCALE, p->table[i].name);
+        if (!name)
+            return 0;
+        most = larger(most, add(l, i, MIXT_DTYPE_FP32, true, name, &(mixt__shape){1, {rows}}));
+    }
     for (size_t size = sizeof(float); size; size /= 2)
         for (int32_t i = 0; i < p->count; i++) {
             const mixt__param *param = &p->table[i];
             mixt_dtype home = p->frozen.home[i];
             if (home == MIXT_DTYPE_NONE || mixt_dtype_size(home) != size)
                 continue;
-            mixt__file_tensor *t = &l->tensors[l->count];
-            *t = (mixt__file_tensor){.name = param->name, .dtype = home, .rank = param->shape.rank};
-            memcpy(t->dims, param->shape.dims, (size_t)t->rank * sizeof t->dims[0]);
-            l->index[l->count++] = i;
-            most = (size_t)param->count * size > most ? (size_t)param->count * size : most;
+            most = larger(most, add(l, i, home, false, param->name, &param->shape));
         }
     return most;
 }
@@ -44,9 +67,12 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     const mixt__params *p = l->params;
     int32_t param = l->index[index];
     mixt_dtype home;
-    const void *place = mixt__frozen_place(p, param, &home);
+    int64_t count;
+    const void *numbers = mixt__frozen_place(p, param, &home), *scales = mixt__frozen_scales(p, param, &count);
     *data = l->buffer;
-    return mixt__device_download(p->device, l->buffer, place, (size_t)p->table[param].count * mixt_dtype_size(home));
+    if (l->scales[index])
+        return mixt__device_download(p->device, l->buffer, scales, (size_t)count * sizeof(float));
+    return mixt__device_download(p->device, l->buffer, numbers, (size_t)p->table[param].count * mixt_dtype_size(home));
 }
 
 /** Its length and checksum, as the disk has it. */
@@ -62,14 +88,17 @@ static mixt_status measure(const char *path, mixt__frozen_file *file)
 
 mixt_status mixt__frozen_file_write(const mixt__params *p, const char *path, mixt__frozen_file *file)
 {
-    size_t n = (size_t)p->count + 1;
+    size_t n = 2 * (size_t)p->count + 1;
     listing l = {.params = p, .tensors = mixt__alloc(n * sizeof *l.tensors), .index = mixt__alloc(n * sizeof *l.index)};
-    if (l.tensors && l.index)
-        l.buffer = mixt__alloc_uninit(list(p, &l));
-    mixt_status status =
-        l.buffer ? mixt__safetensors_write_from(path, l.tensors, l.count, NULL, true, fetch, &l)
-                 : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write the frozen parameters", path);
+    l.scales = mixt__alloc(n * sizeof *l.scales);
+    size_t most = l.tensors && l.index && l.scales ? list(p, &l) : 0;
+    if (most)
+        l.buffer = mixt__alloc_uninit(most);
+    mixt_status status = l.buffer ? mixt__safetensors_write_from(path, l.tensors, l.count, NULL, true, fetch, &l)
+                                  : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write the frozen parameters", path);
+    mixt__arena_free(&l.arena);
     mixt__free(l.tensors);
+    mixt__free(l.scales);
     mixt__free(l.index);
     mixt__free(l.buffer);
     *file = (mixt__frozen_file){.version = p->frozen.version};
@@ -93,17 +122,19 @@ mixt_status mixt__frozen_file_add(const mixt__params *p, const char *folder, mix
     return MIXT_OK;
 }
 
-mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param *param,
-                                   const mixt__file_tensor **tensor, bool *in_state)
+mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param *param, mixt__frozen_tensor *found)
 {
     char name[1200];
+    const float *scales = NULL;
     snprintf(name, sizeof name, "%s%s", MIXT_STATE_STATISTICS, param->name);
     const mixt__file_tensor *t = c->frozen ? mixt__safetensors_find(c->frozen, param->name) : NULL;
-    *in_state = !t;
-    *tensor = t = t ? t : mixt__safetensors_find(c->state, name);
+    found->file = t ? c->frozen : c->state;
+    found->tensor = t = t ? t : mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "frozen parameter '%s' is missing: it is of another model", param->name);
-    bool same = t->rank == param->shape.rank && mixt_dtype_is_float(t->dtype);
+    MIXT_TRY(mixt__pair_scales(found->file, t, &scales));
+    found->count = scales ? 2 : 1;
+    bool same = t->rank == param->shape.rank && (scales || mixt_dtype_is_float(t->dtype));
     for (int i = 0; same && i < t->rank; i++)
         same = t->dims[i] == param->shape.dims[i];
     char wanted[128];
@@ -113,11 +144,11 @@ mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param 
                              mixt__shape_text(&param->shape, wanted, sizeof wanted));
 }
 
-mixt_status mixt__frozen_file_put(mixt__params *p, int32_t index, const mixt__file_tensor *tensor)
+mixt_status mixt__frozen_file_put(mixt__params *p, int32_t index, const mixt__frozen_tensor *found)
 {
     int64_t count = p->table[index].count;
     float *values = mixt__alloc_uninit((size_t)count * sizeof *values + 1);
-    mixt_status status = values ? mixt_convert(values, MIXT_DTYPE_FP32, tensor->data, tensor->dtype, count, NULL)
+    mixt_status status = values ? mixt__pair_values(found->file, found->tensor, values)
                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read '%s'", p->table[index].name);
     if (status == MIXT_OK)
         status = mixt__frozen_set(p, index, values);

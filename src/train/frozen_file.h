@@ -1,5 +1,6 @@
-/* The file of frozen parameters: safetensors, each in the format in which it is kept. A run writes it once, beside its
- * checkpoints, and again when their values change; each checkpoint has it under a second name.
+/* The file of frozen parameters: safetensors, each in the format in which it is kept, with its scales if it has any
+ * (store/pairs.h). A run writes it once, beside its checkpoints, and again when their values change; each checkpoint
+ * has it under a second name.
  */
 #ifndef MIXT_TRAIN_FROZEN_FILE_H
 #define MIXT_TRAIN_FROZEN_FILE_H
@@ -20,11 +21,18 @@ mixt_status mixt__frozen_file_write(const mixt__params *params, const char *path
  *  no parameter is frozen. @param file of the save before; all zeros: none */
 mixt_status mixt__frozen_file_add(const mixt__params *params, const char *folder, mixt__frozen_file *file,
                                   mixt__checkpoint_file *files, int64_t *count);
-/** Finds a frozen parameter in a checkpoint: in that file, or, in one of a version that had none, in the state.
- *  @param in_state whether it is there */
+
+/** A frozen parameter in a checkpoint. */
+typedef struct mixt__frozen_tensor {
+    const mixt__safetensors *file; // that has it
+    const mixt__file_tensor *tensor;
+    int64_t count; // tensors that it takes: 2 where it has scales
+} mixt__frozen_tensor;
+
+/** Finds a frozen parameter in a checkpoint: in that file, or, in one of a version that had none, in the state. */
 mixt_status mixt__frozen_file_find(const mixt__checkpoint *checkpoint, const mixt__param *param,
-                                   const mixt__file_tensor **tensor, bool *in_state);
-/** Gives a frozen parameter a tensor's values. */
-mixt_status mixt__frozen_file_put(mixt__params *params, int32_t index, const mixt__file_tensor *tensor);
+                                   mixt__frozen_tensor *found);
+/** Gives a frozen parameter the values that were found. */
+mixt_status mixt__frozen_file_put(mixt__params *params, int32_t index, const mixt__frozen_tensor *found);
 
 #endif

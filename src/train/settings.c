@@ -51,6 +51,15 @@ static mixt_status parse_moments(const char *word, mixt_dtype *format)
                : mixt__fail(MIXT_ERROR_ARGUMENT, "moments '%s': must be fp32 or bf16", word);
 }
 
+static mixt_status parse_frozen(const char *word, mixt_dtype *format)
+{
+    bool read = !word || !strcmp(word, "auto");
+    *format = read ? MIXT_DTYPE_NONE : MIXT_DTYPE_INT8;
+    return read || !strcmp(word, mixt_dtype_name(*format))
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "frozen '%s': must be auto or int8", word);
+}
+
 static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)
 {
     const char *name = o->schedule ? o->schedule : "constant";
@@ -246,6 +255,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     MIXT_TRY(check_split(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_moments(o->moments, &s->moments));
+    MIXT_TRY(parse_frozen(o->frozen, &s->frozen));
     MIXT_TRY(parse_schedule(o, &s->schedule));
     MIXT_TRY(parse_scaling(o, mixt__policy_needs_scaling(&policy->formats), &s->scaling));
     s->policy = policy->formats;

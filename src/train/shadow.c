@@ -22,7 +22,7 @@ static mixt_status build(const mixt__trainer *t, const mixt__batch_spec *spec, c
 {
     MIXT_TRY(mixt__model_build(&t->model, spec, true, source));
     (*source)->values[(*source)->logits].output |= o->keep_logits;
-    mixt_status status = mixt__freeze(*source, t->settings.freeze);
+    mixt_status status = mixt__freeze(*source, t->settings.freeze, t->settings.frozen);
     if (status != MIXT_OK)
         mixt__graph_free(*source);
     return status;

@@ -53,7 +53,7 @@ mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec
     options.activation_budget = t->settings.recompute_budget;
     options.instrument = instrument;
     options.recompute = &t->recompute;
-    mixt_status status = mixt__freeze(source, t->settings.freeze);
+    mixt_status status = mixt__freeze(source, t->settings.freeze, t->settings.frozen);
     if (status == MIXT_OK)
         return mixt__compile_take(source, &options, t->device, executable);
     mixt__graph_free(source);

@@ -38,6 +38,7 @@ typedef struct mixt__trainer_settings {
     bool no_fusion;
     size_t recompute_budget;                       // bytes of activations; 0: no limit
     const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
+    mixt_dtype frozen;                             // see mixt__freeze
     int64_t inject_overflow;
     const char *faults; // for tests, borrowed; NULL: none
 } mixt__trainer_settings;

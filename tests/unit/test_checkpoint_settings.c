@@ -137,6 +137,7 @@ static void options_are_compared(void **state)
         ROW(recompute_budget, (size_t)1 << 40, NULL), // the same bits
         ROW(inject_overflow, 4, "inject_overflow: 0 -> 4"),
         ROW(faults, "nan_data@90", NULL),
+        {FIELD(frozen), OPTIONS(.frozen = "int8", .freeze = "fc.weight"), "frozen: auto -> int8"},
     };
     size_t count = sizeof rows / sizeof rows[0];
     check_complete(rows, count);

@@ -303,6 +303,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     mixt__experiment_policy_options(e, &o);
     o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
     o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
+    o.frozen = text(e, MIXT_KEY_TRAIN_FROZEN);
     o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);
     o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
     o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
