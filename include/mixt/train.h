@@ -319,7 +319,8 @@ typedef struct mixt_param_info {
     int rank;
     int64_t dims[MIXT_MAX_RANK], count;
     bool trainable;
-    mixt_dtype copy; /**< format of the working copy; MIXT_DTYPE_NONE: the FP32 master itself is used */
+    /** Format of the working copy, or that a frozen one is kept in; MIXT_DTYPE_NONE: the FP32 master itself is used. */
+    mixt_dtype copy;
 } mixt_param_info;
 MIXT_API mixt_status mixt_trainer_param(const mixt_trainer *trainer, int64_t index, mixt_param_info *info);
 /** Values of a parameter, as FP32; `values` has room for info.count. */

@@ -17,6 +17,8 @@ static mixt_status compile(const mixt__model *model, const mixt__policy *policy,
     mixt__compile_options options = {.policy = *policy, .fused = device->backend->fused};
     mixt__batch_spec spec = spec_of(shape);
     MIXT_TRY(mixt__model_build_outputs(model, &spec, shape->cache_rows, &source));
+    if (shape->params)
+        mixt__frozen_mark(shape->params, source);
     return mixt__compile_take(source, &options, device, executable);
 }
 
@@ -60,6 +62,7 @@ mixt_status mixt__forward_bind(mixt__forward *f, const mixt__params *params)
 {
     mixt__executable *e = f->executable;
     MIXT_TRY(mixt__params_match(params, e->graph));
+    MIXT_TRY(mixt__frozen_check(params, e->graph));
     MIXT_TRY(mixt__executable_allocate(e));
     mixt__executable_bind(e, params, NULL);
     f->input = mixt__device_alloc(e->device, f->input_bytes);

@@ -8,6 +8,7 @@
 
 #include "passes/passes.h"
 #include "runtime/executable.h"
+#include "runtime/params.h"
 #include "model/model.h"
 
 typedef struct mixt__forward {
@@ -24,6 +25,7 @@ typedef struct mixt__forward_shape {
     mixt__shape input;            // with the batch
     int64_t cache_rows;           // generating: places of a cache; 0: whole inputs
     const mixt__batch_spec *spec; // in place of dtype and input where a batch has several arrays; NULL: one input
+    const mixt__params *params;   // that it will be bound to; NULL: some that are laid out for it
     int given;                    // the last so many arrays of it are on the device already: mixt__forward_give
 } mixt__forward_shape;
 
@@ -31,7 +33,8 @@ mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *poli
                               const mixt__forward_shape *shape, mixt__forward **forward);
 void mixt__forward_free(mixt__forward *forward);
 
-/** Takes memory and points the plan at parameters, whose working copies must be those of the same policy. */
+/** Takes memory and points the plan at parameters, whose working copies must be those of the same policy or which are
+ *  read in FP32. */
 mixt_status mixt__forward_bind(mixt__forward *forward, const mixt__params *params);
 
 /** Bytes of cache number i, -1 past the last. Plans of one model and policy have the same caches. */

@@ -68,7 +68,9 @@ static mixt__batch_spec write_spec(const mixt__writer *w, int64_t source, const 
 static mixt_status make(const mixt__writer *w, const mixt__model *model, const mixt__forward_shape *shape,
                         mixt__forward **forward)
 {
-    MIXT_TRY(mixt__forward_new(model, &w->o.policy, w->o.device, shape, forward));
+    mixt__forward_shape own = *shape;
+    own.params = w->o.params;
+    MIXT_TRY(mixt__forward_new(model, &w->o.policy, w->o.device, &own, forward));
     return mixt__forward_bind(*forward, w->o.params);
 }
 

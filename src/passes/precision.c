@@ -170,14 +170,16 @@ static mixt_status pair_value(rewrite *w, int32_t param, int32_t *out)
     return mixt__graph_pair(w->result, *out, MIXT_ROLE_SCALE, mixt__format_of(dtype)->scale, 0);
 }
 
-/** A parameter in one format: its master, its working copy, or a cast when another low format came first. */
+/** A parameter in one format: its master, its working copy, or a cast when another low format came first, or is the
+ *  only one. */
 static mixt_status param_value(rewrite *w, int32_t source_value, mixt_dtype dtype, int32_t *out)
 {
     int32_t param = w->source->values[source_value].param;
-    if (w->result->params[param].frozen_in != MIXT_DTYPE_NONE)
+    mixt_dtype only = w->result->params[param].frozen_in;
+    if (mixt__format_of(only)->scale != MIXT_SCALE_NONE)
         return pair_value(w, param, out);
-    bool has = mixt__graph_param_has(w->result, param, dtype);
-    *out = mixt__graph_param_value(w->result, param, has ? dtype : MIXT_DTYPE_FP32);
+    bool has = only != MIXT_DTYPE_NONE ? only == dtype : mixt__graph_param_has(w->result, param, dtype);
+    *out = mixt__graph_param_value(w->result, param, has ? dtype : only != MIXT_DTYPE_NONE ? only : MIXT_DTYPE_FP32);
     if (!*out)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", w->result->params[param].name);
     return has ? MIXT_OK : cast(w, source_value, *out, dtype, out);

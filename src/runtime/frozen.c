@@ -277,17 +277,28 @@ mixt_status mixt__frozen_retype(mixt__params *p, const mixt__graph *graph)
     return status;
 }
 
+void mixt__frozen_mark(const mixt__params *p, mixt__graph *graph)
+{
+    for (int64_t i = 0; i < p->count && i < graph->param_count; i++)
+        if (p->frozen.home[i] != MIXT_DTYPE_FP32)
+            graph->params[i].frozen_in = p->frozen.home[i];
+}
+
+/** Whether a graph can read a format where a frozen parameter is kept in `home`: of FP32 there are working copies. */
+static bool can_read(mixt_dtype format, mixt_dtype home)
+{
+    return format == home || (home == MIXT_DTYPE_FP32 && mixt__format_of(format)->scale == MIXT_SCALE_NONE);
+}
+
 mixt_status mixt__frozen_check(const mixt__params *p, const mixt__graph *graph)
 {
-    for (int64_t i = 0; i < p->count; i++) {
-        mixt_dtype home = p->frozen.home[i];
-        const mixt__param *read = &graph->params[i];
-        bool pair = read->low[read->frozen_in];
-        bool wide = read->value && home != MIXT_DTYPE_FP32, other = pair && home != read->frozen_in;
-        if (home != MIXT_DTYPE_NONE && (wide || other))
-            return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and kept in %s, and is read in %s here",
-                              p->table[i].name, mixt_dtype_name(home),
-                              mixt_dtype_name(wide ? MIXT_DTYPE_FP32 : read->frozen_in));
-    }
+    for (int64_t i = 0; i < p->count; i++)
+        for (int d = 0; d < MIXT_DTYPE_COUNT && mixt__params_is_frozen(p, (int32_t)i); d++) {
+            const mixt__param *param = &graph->params[i];
+            bool reads = d == MIXT_DTYPE_FP32 ? param->value : param->low[d];
+            if (reads && !can_read((mixt_dtype)d, p->frozen.home[i]))
+                return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and kept in %s, and is read in %s here",
+                                  p->table[i].name, mixt_dtype_name(p->frozen.home[i]), mixt_dtype_name((mixt_dtype)d));
+        }
     return MIXT_OK;
 }

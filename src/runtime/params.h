@@ -175,6 +175,9 @@ mixt_status mixt__frozen_set(mixt__params *params, int32_t index, const float *v
 mixt_status mixt__frozen_follow(mixt__params *params, const mixt__params *owner);
 /** Moves them to the formats in which another graph reads them. What was rounded stays rounded. */
 mixt_status mixt__frozen_retype(mixt__params *params, const mixt__graph *graph);
+/** Says in another graph of the model, which is to be bound to these parameters and is not compiled yet, in which one
+ *  format each of those is kept that has no FP32. */
+void mixt__frozen_mark(const mixt__params *params, mixt__graph *graph);
 /** Fails, naming it, where a graph reads a frozen parameter in a format in which it is not kept. */
 mixt_status mixt__frozen_check(const mixt__params *params, const mixt__graph *graph);
 

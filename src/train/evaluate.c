@@ -4,7 +4,6 @@
  * batch is halved until there is: a validation must never end a run that trains.
  */
 #include "train/dist/sharded.h"
-#include "train/finetune.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -59,7 +58,7 @@ static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
     mixt__model model = t->model;
     model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
     MIXT_TRY(mixt__model_build(&model, spec, false, &source));
-    mixt__freeze_like(source, t->params);
+    mixt__frozen_mark(t->params, source);
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->device->backend->fused;
     MIXT_TRY(mixt__compile_take(source, &options, t->device, &t->eval));

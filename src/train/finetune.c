@@ -98,12 +98,6 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format
     return status;
 }
 
-void mixt__freeze_like(mixt__graph *graph, const mixt__params *params)
-{
-    for (int64_t i = 0; i < params->count && i < graph->param_count; i++)
-        graph->params[i].frozen_in = params->table[i].frozen_in;
-}
-
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups)
 {
     mixt__globs rates, decays;

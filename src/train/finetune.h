@@ -10,8 +10,6 @@
  * @param format that they are kept in where all that reads them takes it with its scales: weights of linear layers and
  * of embeddings, and it fails when none of them is one. NONE: the format in which each is read */
 mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format);
-/** Marks the same parameters in another graph of the model: one that is not trained. */
-void mixt__freeze_like(mixt__graph *graph, const mixt__params *params);
 
 /** Sets factors of the learning rate and weight decays of segments; a decay only where there is one at all. */
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups);

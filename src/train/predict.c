@@ -8,7 +8,6 @@
 
 #include "base/block.h"
 #include "num/num.h"
-#include "train/finetune.h"
 
 #include <string.h>
 
@@ -37,7 +36,7 @@ static mixt_status plan(mixt__trainer *t)
     mixt__batch_spec spec = predict_spec(t);
     mixt__graph *source;
     MIXT_TRY(mixt__model_build_outputs(&t->model, &spec, 0, &source));
-    mixt__freeze_like(source, t->params);
+    mixt__frozen_mark(t->params, source);
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->device->backend->fused;
     MIXT_TRY(mixt__compile_take(source, &options, t->device, &t->predict));

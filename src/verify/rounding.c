@@ -27,7 +27,8 @@ static mixt_status round_param(mixt_trainer *trainer, int64_t index, mixt__verif
 {
     mixt_param_info info;
     MIXT_TRY(mixt_trainer_param(trainer, index, &info));
-    if (info.copy == MIXT_DTYPE_NONE || info.copy == MIXT_DTYPE_FP32)
+    bool kept_so = mixt__trainer_params(trainer->inner)->frozen.home[index] == info.copy; // rounded already
+    if (info.copy == MIXT_DTYPE_NONE || info.copy == MIXT_DTYPE_FP32 || kept_so)
         return MIXT_OK;
     size_t bytes = (size_t)info.count * sizeof(float);
     float *rounded = mixt__alloc_uninit(bytes), *before = mixt__alloc_uninit(bytes);

@@ -152,7 +152,7 @@ static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batc
                            float **values, int64_t *count)
 {
     const mixt__trainer *t = s->e.trainer->inner;
-    mixt__forward_shape shape = {.spec = spec};
+    mixt__forward_shape shape = {.spec = spec, .params = mixt__trainer_params(t)};
     mixt__forward *f;
     MIXT_TRY(mixt__forward_new(mixt__trainer_model(t), policy, mixt__trainer_device(t), &shape, &f));
     mixt_status status = mixt__forward_bind(f, mixt__trainer_params(t));

@@ -46,6 +46,11 @@ cp -r half other
 "$mixt" train --resume other train.steps=10 precision=fp32 --allow precision -q 2>err || fail "going on in fp32: $(cat err)"
 grep -aq '"fc.0.weight":{"dtype":"F32"' other/checkpoints/step-00000010/frozen.safetensors || fail "fp32 reads them in another format"
 
+# ---- read by others ----
+
+"$mixt" verify run.yaml train.steps=4 train.checkpoint_every=0 --json >verify.json 2>err
+grep -q '"output_difference","value":0\.00[0-9]*,' verify.json || fail "verify reads what is frozen in another format: $(cat err) $(grep -o '"output_difference".*' verify.json)"
+
 # ---- damage ----
 
 # damaged WORDS COMMAND...: of all checkpoints

@@ -94,6 +94,19 @@ cmp <(payload out-final/model.safetensors "$name") <(payload out-last/model.safe
 for use in debug sensitivity; do
     "$mixt" $use gpt >$use.txt 2>err || fail "$use: $(cat err)"
 done
+"$mixt" verify run.yaml train.steps=4 train.checkpoint_every=0 --json >verify.json 2>err
+grep -q '"output_difference","value":0\.00[0-9]*,' verify.json || fail "verify: $(cat err) $(grep -o '"output_difference".*' verify.json)"
+grep -q "int8's" verify.json && fail "verify rounds once more what is rounded: $(grep -o '"output_difference".*' verify.json)"
+cat >pairs.yaml <<'Y'
+model: seq2seq
+device: cpu
+net: {layers: 1, width: 16, heads: 2}
+data: {kind: parallel, seq: 12, samples: 300}
+train: {batch: 4, eval_batch: 16, epochs: 0, steps: 4, freeze: "*weight", frozen: int8}
+Y
+"$mixt" train pairs.yaml out=pairs -q 2>err || fail "a translator: $(cat err)"
+"$mixt" eval pairs --json >pairs.json 2>err || fail "translations: $(cat err)"
+grep -q '"bleu":' pairs.json || fail "translations: $(cat pairs.json)"
 "$mixt" train gpt.yaml out=tuned init=out-final net.layers=2 -q 2>err || fail "fine-tuning a folder of another program: $(cat err)"
 cmp gpt/checkpoints/frozen.safetensors tuned/checkpoints/frozen.safetensors || fail "weights that were rounded are not rounded to themselves"
 
