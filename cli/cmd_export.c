@@ -27,7 +27,7 @@ static int print(const cli_args *args, const mixt_export_report *made)
     const char *dtype = cli_text(args, "dtype");
     if (!made->renamed)
         fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n", made->model);
-    else if (made->differs[0])
+    else if (made->differs)
         fprintf(stderr,
                 "mixt export: %s: the tensors have its names and layouts, but none of its models takes them as it is\n",
                 made->differs);
@@ -40,7 +40,7 @@ static int print(const cli_args *args, const mixt_export_report *made)
         return CLI_OK;
     }
     json_t *row = json_pack("{s:s, s:s, s:I, s:s?}", "folder", made->folder, "dtype", dtype, "tensors",
-                            (json_int_t)made->tensors, "differs", made->differs[0] ? made->differs : NULL);
+                            (json_int_t)made->tensors, "differs", made->differs);
     if (!row) {
         fputs("mixt export: done, but the folder's name is not UTF-8 and cannot be put into JSON\n", stderr);
         return CLI_FAILED;
@@ -60,11 +60,12 @@ static int run(const cli_args *args)
                      .overwrite = cli_flag(args, "overwrite"), .not_finite = cli_flag(args, "not-finite"),
                      .progress = cli_tokenize_progress);
     mixt_status status = mixt_run_export(cli_word(args, 0), &options, &made);
-    if (status == MIXT_OK)
-        return print(args, &made);
-    if (status == MIXT_ERROR_FILE && made.folder[0])
+    if (status == MIXT_ERROR_FILE && made.folder)
         name_overwrite(args, &made);
-    return cli_failed();
+    int code = status == MIXT_OK ? print(args, &made) : cli_failed();
+    mixt_free(made.folder);
+    mixt_free(made.differs);
+    return code;
 }
 
 const cli_command cli_export = {

@@ -93,8 +93,8 @@ static json_t *ranks_json(void)
     mixt_ranks r = mixt_ranks_find();
     json_t *all = json_pack("{s:i, s:i, s:s}", "rank", r.rank, "size", r.size, "launcher", r.launcher);
     for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
-        char version[256] = "";
-        bool there = mixt_ranks_transport(transports[i], version, sizeof version) == MIXT_OK;
+        const char *version;
+        bool there = mixt_ranks_transport(transports[i], &version) == MIXT_OK;
         json_object_set_new(all, transports[i],
                             json_pack("{s:b, s:s}", "available", there, there ? "version" : "reason",
                                       there ? version : mixt_error_text()));
@@ -251,10 +251,10 @@ static void print_cpu(const mixt_cpu_info *cpu)
 /** What several ranks would be joined by, and whether this process is one of them. */
 static void print_ranks(void)
 {
-    char version[256];
+    const char *version;
     mixt_ranks r = mixt_ranks_find();
     for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
-        bool there = mixt_ranks_transport(transports[i], version, sizeof version) == MIXT_OK;
+        bool there = mixt_ranks_transport(transports[i], &version) == MIXT_OK;
         cli_line(stdout, i ? "         " : "ranks    ", "%s: %s", transports[i], there ? version : mixt_error_text());
     }
     if (r.size > 1)

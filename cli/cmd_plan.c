@@ -244,9 +244,9 @@ static void print_json(const report *r)
 /** What was chosen to fit, and what it costs. */
 static void print_fit(const mixt_fit *f)
 {
-    for (int i = 0; i < MIXT_FIT_LINES && f->lines[i][0]; i++)
+    for (int i = 0; i < MIXT_FIT_LINES && f->lines[i]; i++)
         cli_line(stdout, i ? "     " : "fit  ", "%s", f->lines[i]);
-    if (f->lines[0][0])
+    if (f->lines[0])
         putchar('\n');
 }
 
@@ -373,6 +373,7 @@ static mixt_status largest_batch(const cli_args *args, const mixt_config *config
         json_dumpf(o, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(o);
+        mixt_free(l.reason);
         return MIXT_OK;
     }
     cli_line(stdout, "", "train.batch=%lld takes %s (%zu bytes) of the %s's memory: the largest, since %s",
@@ -380,6 +381,7 @@ static mixt_status largest_batch(const cli_args *args, const mixt_config *config
              l.reason);
     if (l.next)
         cli_line(stdout, "", "the next would take %s (%zu bytes)", cli_format_bytes(next, (double)l.next), l.next);
+    mixt_free(l.reason);
     return MIXT_OK;
 }
 

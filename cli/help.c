@@ -189,7 +189,7 @@ void cli_help_config(FILE *stream)
                "A configuration is a YAML file of nested maps; the same keys can be given on the command line as "
                "key=value, and those win. 'train: {lr: 0.1}' in the file is train.lr=0.1 on the command line. "
                "Every key has a default, so a file holds only what differs.");
-    char section[32] = "-", text[768], expects[320];
+    char section[32] = "-", text[768];
     const mixt_config_record *record;
     for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
@@ -200,8 +200,11 @@ void cli_help_config(FILE *stream)
             heading(stream, title);
         }
         const char *fallback = *record->fallback ? record->fallback : record->type == MIXT_CONFIG_INTS ? "[]" : "empty";
-        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
-                 mixt_config_expects(record, expects, sizeof expects), fallback);
+        char *expects = NULL;
+        if (mixt_config_expects(record, &expects) != MIXT_OK)
+            return;
+        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help, expects, fallback);
+        mixt_free(expects);
         definition(stream, record->name, text);
     }
     heading(stream, "Policy files");

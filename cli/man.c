@@ -148,11 +148,15 @@ void cli_man_config(FILE *stream)
                "and tags. The same keys can be given on the command line as key=value, and those win. Unknown keys "
                "are errors.\n\nEvery key has a default, so a file holds only what differs.");
     fputs(".SH KEYS\n", stream);
-    char text[768], expects[320];
+    char text[768];
     const mixt_config_record *record;
     for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
-        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
-                 mixt_config_expects(record, expects, sizeof expects), *record->fallback ? record->fallback : "empty");
+        char *expects = NULL;
+        if (mixt_config_expects(record, &expects) != MIXT_OK)
+            return;
+        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help, expects,
+                 *record->fallback ? record->fallback : "empty");
+        mixt_free(expects);
         definition(stream, record->name, text);
     }
     fputs(".SH EXAMPLE\n.nf\nmodel: convnet\nprecision: bf16\ntrain:\n  epochs: 3\n  lr: 0.002\n  schedule: "

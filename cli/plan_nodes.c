@@ -54,8 +54,10 @@ static void formats_cell(cli_table *table, const mixt_trainer *trainer, int64_t 
 /** What decided its formats, then why better kernels were refused. */
 static void why_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
 {
-    char text[2048] = "";
-    (void)mixt_plan_explain(trainer, index, text, sizeof text);
+    char text[2048], *why = NULL;
+    (void)mixt_plan_explain(trainer, index, &why);
+    snprintf(text, sizeof text, "%s", why ? why : "");
+    mixt_free(why);
     for (int i = 0; i < n->refusals; i++) {
         const char *kernel = "", *reason = "";
         size_t used = strlen(text);
@@ -118,8 +120,8 @@ json_t *cli_plan_nodes_json(const mixt_trainer *trainer, const char *layer)
     for (int64_t i = 0; (i = mixt_plan_next(trainer, layer, i)) >= 0; i++) {
         mixt_plan_node n;
         mixt_plan_value out = {0};
-        char why[2048] = "";
-        (void)mixt_plan_explain(trainer, i, why, sizeof why);
+        char *why = NULL;
+        (void)mixt_plan_explain(trainer, i, &why);
         (void)mixt_plan_node_at(trainer, i, &n);
         (void)mixt_plan_output(trainer, i, 0, &out);
         json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
@@ -131,7 +133,8 @@ json_t *cli_plan_nodes_json(const mixt_trainer *trainer, const char *layer)
         json_object_set_new(o, "bytes", json_real(n.bytes));
         json_object_set_new(o, "reads", json_values(trainer, i, n.inputs, false));
         json_object_set_new(o, "writes", json_values(trainer, i, n.outputs, true));
-        json_object_set_new(o, "why", json_string(why));
+        json_object_set_new(o, "why", why ? json_string(why) : json_null());
+        mixt_free(why);
         if (n.rule >= 0)
             json_object_set_new(o, "rule", json_integer((json_int_t)n.rule));
         json_object_set_new(o, "refused", json_refusals(trainer, i, n.refusals));

@@ -59,19 +59,19 @@ mixt_status cli_transcript_show(const mixt_data *facts, const char *name, const 
 {
     int64_t classes = mixt_data_describe(facts)->classes, frames = count / classes, found = 0;
     int64_t most = frames > length ? frames : length;
-    size_t room = (size_t)most * 4 + 1; // bytes of UTF-8
     int32_t *letters = calloc((size_t)most + 1, sizeof *letters);
-    char *heard = calloc(2, room), *said = heard ? heard + room : NULL;
-    mixt_status status = letters && heard ? MIXT_OK : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a transcript");
+    char *heard = NULL, *said = NULL;
+    mixt_status status = letters ? MIXT_OK : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a transcript");
     if (status == MIXT_OK)
         status = mixt_transcript_decode(outputs, frames, classes, beam, letters, &found);
     if (status == MIXT_OK)
-        status = mixt_transcript_text(facts, letters, found, heard, room);
+        status = mixt_transcript_text(facts, letters, found, &heard);
     if (status == MIXT_OK && target)
-        status = mixt_transcript_text(facts, target, length, said, room);
+        status = mixt_transcript_text(facts, target, length, &said);
     if (status == MIXT_OK)
-        print(name, heard, target ? said : NULL, table, labelled);
+        print(name, heard, said, table, labelled);
     free(letters);
-    free(heard);
+    mixt_free(heard);
+    mixt_free(said);
     return status;
 }

@@ -62,15 +62,14 @@ MIXT_API const char *mixt_machine_source(const mixt_machine *machine, const char
 
 /* ---- precision=auto ---- */
 
-enum { MIXT_PICK_TEXT = 160 };
 /**
  * The format that precision=auto begins with: what the device has units for, BF16 before FP16 before TF32, else FP32.
  * Nothing is timed: the answer is the same on every call.
  * @param device as mixt_options.device has it; NULL: "auto".
  * @param format receives it.
- * @param why receives the reason, a sentence.
+ * @param why receives the reason, a sentence, for mixt_free; NULL: it is not asked for.
  */
-MIXT_API mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
+MIXT_API mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char **why);
 
 /* ---- advice ---- */
 

@@ -40,9 +40,8 @@ typedef struct mixt_config_record {
 
 /** The keys in the order of the table: index from 0; NULL at its end. */
 MIXT_API const mixt_config_record *mixt_config_key(int64_t index);
-/** "integer", "number", "one of a, b", … : what a key takes, in words. Writes at most `size` bytes to `text` and
- *  returns it. */
-MIXT_API const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size);
+/** What a key takes, in words: "an integer", "one of a, b", … @param text receives it, for mixt_free. */
+MIXT_API mixt_status mixt_config_expects(const mixt_config_record *record, char **text);
 
 /** All defaults. */
 MIXT_API mixt_status mixt_config_new(mixt_config **config);

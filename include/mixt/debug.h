@@ -166,9 +166,9 @@ typedef enum mixt_debug_kind { MIXT_DEBUG_NONFINITE, MIXT_DEBUG_GRADIENT, MIXT_D
 /** Something that is wrong, or nearly, and what to do about it. */
 typedef struct mixt_debug_issue {
     mixt_debug_kind kind;
-    int64_t value;    /**< index; -1: none */
-    char text[384];   /**< what was found */
-    char remedy[384]; /**< what to do */
+    int64_t value;      /**< index; -1: none */
+    const char *text;   /**< what was found */
+    const char *remedy; /**< what to do */
 } mixt_debug_issue;
 /** The worst first. @param index from 0 to below `issues`; NULL past that. */
 MIXT_API const mixt_debug_issue *mixt_debug_issue_at(const mixt_debug *debug, int64_t index);

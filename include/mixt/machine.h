@@ -21,7 +21,7 @@ enum { MIXT_CACHES_MAX = 8, MIXT_CPU_FEATURES_MAX = 16 };
 
 typedef struct mixt_cpu_cache {
     int level;
-    char type[16]; /**< "Data", "Instruction", "Unified" */
+    const char *type; /**< "Data", "Instruction", "Unified" */
     int64_t bytes;
 } mixt_cpu_cache;
 
@@ -32,7 +32,7 @@ typedef struct mixt_cpu_feature {
 } mixt_cpu_feature;
 
 typedef struct mixt_cpu_info {
-    char name[64];    /**< "unknown" where the processor does not say */
+    const char *name; /**< "unknown" where the processor does not say */
     int cores_online; /**< of the machine */
     int cores_usable; /**< by this process; a container's limit counts */
     int threads; /**< that this thread uses now: those of the context it opened, MIXT_THREADS, or all usable cores */
@@ -52,18 +52,18 @@ MIXT_API void mixt_cpu_describe(mixt_cpu_info *info);
 /* ---- GPUs ---- */
 
 typedef struct mixt_gpu_info {
-    char name[128];
+    const char *name;
     int capability; /**< 10 × major + minor: 90 for Hopper */
     int multiprocessors;
-    int tensor_cores;    /**< generation; 0: it has none */
-    double clock;        /**< Hz, the highest that the device allows itself */
-    size_t memory_bytes; /**< of the device */
-    size_t memory_free;  /**< bytes, now; 0: not known, of a GPU that is not in use */
-    size_t cache_bytes;  /**< second level */
-    double bytes_s;      /**< bytes a second: the limit of the device's memory */
-    double power_limit;  /**< watts; NaN: not known */
-    char driver[64];     /**< version of the driver and of the newest CUDA that it runs */
-    char libraries[192]; /**< names and versions of what mixt calls there */
+    int tensor_cores;      /**< generation; 0: it has none */
+    double clock;          /**< Hz, the highest that the device allows itself */
+    size_t memory_bytes;   /**< of the device */
+    size_t memory_free;    /**< bytes, now; 0: not known, of a GPU that is not in use */
+    size_t cache_bytes;    /**< second level */
+    double bytes_s;        /**< bytes a second: the limit of the device's memory */
+    double power_limit;    /**< watts; NaN: not known */
+    const char *driver;    /**< version of the driver and of the newest CUDA that it runs */
+    const char *libraries; /**< names and versions of what mixt calls there */
     /** Floating-point operations a second at that clock, products of operands of this format; 0: no units for it. */
     double flops[MIXT_DTYPE_COUNT];
 } mixt_gpu_info;

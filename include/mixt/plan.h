@@ -59,7 +59,7 @@ typedef struct mixt_plan_info {
     int64_t rank_whole;      /**< updates at first that ranks make together, before they compress */
     int64_t rank_whole_sent; /**< bytes that one of them sends in each of those */
     int64_t rank_run_sent;   /**< and in all updates of the run; 0: nobody knows how many there will be */
-    char device_name[128];   /**< of a GPU; "" on the CPU, and so are the next three 0 */
+    const char *device_name; /**< of a GPU; "" on the CPU, and so are the next three 0 */
     size_t device_bytes;     /**< memory of the GPU */
     size_t device_free;      /**< free there now */
     size_t device_other;     /**< in use there beside mixt's own: context, libraries, other programs */
@@ -117,9 +117,9 @@ MIXT_API mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t inde
  * Why a node has its formats, in words: a rule of the policy and where that stands, the policy's default, or the class
  * of the op; of a cast, which node wanted it and what it was given. Of matrix work, behind its arithmetic: "bf16: …".
  * @param index of the node.
- * @param text room for `size` bytes; what does not fit is cut.
+ * @param text receives it, for mixt_free; NULL on failure.
  */
-MIXT_API mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *text, size_t size);
+MIXT_API mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char **text);
 
 /**
  * The typed graph as text, a line a node: number, pass (f, b, or r for a forward node that runs
@@ -138,7 +138,7 @@ MIXT_API mixt_status mixt_plan_text(const mixt_trainer *trainer, const char *lay
  * on one (what mixt takes there: CUDA's context and libraries come beside it), else all that the run holds on the host.
  */
 
-enum { MIXT_FIT_LINES = 6, MIXT_FIT_WIDTH = 256 };
+enum { MIXT_FIT_LINES = 6 };
 
 /** How a run is planned within its memory. */
 typedef struct mixt_fit {
@@ -157,8 +157,8 @@ typedef struct mixt_fit {
     double cost; /**< time that this adds to training, validation included, as a share of it, predicted: 0.05 is 5% */
     bool batch_norm; /**< the split changes what batch norm takes its statistics from */
     bool compares;   /**< the split changes which samples the loss compares with each other */
-    /** The same for people, ended by "". */
-    char lines[MIXT_FIT_LINES][MIXT_FIT_WIDTH];
+    const char
+        *lines[MIXT_FIT_LINES]; /**< the same for people, NULL behind the last; the run's until it is planned anew */
 } mixt_fit;
 
 /**
@@ -173,12 +173,12 @@ MIXT_API mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit);
 
 /** The largest batch of a configuration. */
 typedef struct mixt_largest_batch {
-    int64_t batch;    /**< for train.batch: training and validation both fit */
-    size_t memory;    /**< bytes that the run then takes */
-    size_t next;      /**< bytes that it would take with one sample more; 0: there cannot be one more, see `reason` */
-    size_t limit;     /**< bytes that there are */
-    bool device;      /**< of the GPU; else of the host */
-    char reason[256]; /**< what stops it: memory, the number of samples, … */
+    int64_t batch; /**< for train.batch: training and validation both fit */
+    size_t memory; /**< bytes that the run then takes */
+    size_t next;   /**< bytes that it would take with one sample more; 0: there cannot be one more, see `reason` */
+    size_t limit;  /**< bytes that there are */
+    bool device;   /**< of the GPU; else of the host */
+    char *reason;  /**< what stops it: memory, the number of samples, …; for mixt_free */
 } mixt_largest_batch;
 
 /**

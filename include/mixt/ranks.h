@@ -24,10 +24,9 @@ MIXT_API mixt_ranks mixt_ranks_find(void);
 
 /** Whether what carries bytes between ranks can be loaded here: the library and what it needs.
  *  @param name "mpi" or "nccl"
- *  @param version receives what it is built on in its own words, as "Open MPI v4.1.4"
- *  @param size of `version`, in bytes
+ *  @param version receives what it is built on in its own words, as "Open MPI v4.1.4"; it belongs to the library
  *  @return a failure's text says what is missing */
-MIXT_API mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
+MIXT_API mixt_status mixt_ranks_transport(const char *name, const char **version);
 
 /** Whether this process is the one that tells people what happened: rank 0, or the first that is left where rank 0 is
  *  lost. */

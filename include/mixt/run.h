@@ -282,9 +282,10 @@ typedef struct mixt_run_info {
 MIXT_API mixt_run_info mixt_run_describe(const mixt_run *run);
 MIXT_API const mixt_config *mixt_run_config(const mixt_run *run);
 
-enum { MIXT_SUMMARY_LINES = 5, MIXT_SUMMARY_WIDTH = 256 };
+enum { MIXT_SUMMARY_LINES = 5 };
 
-/** What a run will do, known as soon as it is open. Pointers belong to the run. */
+/** What a run will do, known as soon as it is open. Pointers belong to the run; those of `lines` until it is asked for
+ *  its next summary. */
 typedef struct mixt_summary {
     const mixt_data_info *train, *val; /**< samples, classes, shape and normalisation of each part; val NULL: none */
     const char *model;                 /**< of the zoo */
@@ -301,10 +302,10 @@ typedef struct mixt_summary {
     mixt_run_memory run_memory;     /**< of all of the run, but for prediction */
     /** The same for people, each behind a word for what it speaks of. Training tells them as NOTEs before START, and
      *  behind them, as NOTEs with `warning`, settings that cannot be meant: a warm-up longer than the run, … */
-    char lines[MIXT_SUMMARY_LINES][MIXT_SUMMARY_WIDTH];
+    const char *lines[MIXT_SUMMARY_LINES];
 } mixt_summary;
-/** Of a run that was loaded without its data, the data is opened for it. @param summary receives it, about 2 KiB.
- *  Validation is planned for it, as mixt_run_plan_memory does. */
+/** Of a run that was loaded without its data, the data is opened for it. Validation is planned for it, as
+ * mixt_run_plan_memory does. */
 MIXT_API mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary);
 
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
@@ -325,8 +326,8 @@ MIXT_API mixt_status mixt_run_part(const mixt_run *run, const char **split);
 /** The configuration of a directory's run, with the policy that lies beside it. */
 MIXT_API mixt_status mixt_run_folder_config(const char *folder, mixt_config **config);
 /** The file with a run's weights: see mixt_run_load_with. A checkpoint is checked whole. Fails where the final ones are
- *  asked for and training is not over. */
-MIXT_API mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size);
+ *  asked for and training is not over. @param path receives its name, for mixt_free; NULL on failure. */
+MIXT_API mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char **path);
 
 #ifdef __cplusplus
 }

@@ -99,8 +99,8 @@ typedef struct mixt_verify_line {
     mixt_verify_rule rule;
     bool measured; /**< false: this machine cannot say; the line counts for nothing */
     bool pass;
-    char note[600];  /**< what stands behind the value, in words */
-    const char *key; /**< of the configuration, which sets the threshold: "verify.speedup"; "": none does */
+    const char *note; /**< what stands behind the value, in words */
+    const char *key;  /**< of the configuration, which sets the threshold: "verify.speedup"; "": none does */
 } mixt_verify_line;
 /** @param index from 0 to below MIXT_VERIFY_LINES; NULL past that. */
 MIXT_API const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);

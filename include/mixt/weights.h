@@ -56,12 +56,12 @@ MIXT_API void mixt_export_options_default(mixt_export_options *options, size_t s
 
 /** What was written. After a failure it holds what was known by then. */
 typedef struct mixt_export_report {
-    char folder[4096];
+    char *folder; /**< for mixt_free */
     int64_t tensors;
     const char *model; /**< name in the zoo; NULL: not known */
     bool renamed;      /**< names, layouts and config.json are another program's; else the tensors keep mixt's names */
-    char differs[160]; /**< why none of the other program's own models takes the tensors as it is, in words; "": one
-                            does */
+    char *differs; /**< why none of the other program's own models takes the tensors as it is, in words, for mixt_free;
+                        NULL: one does */
     bool tokens_unknown; /**< a language model on ready tokens without data.vocab: no tokenizer lies beside it */
 } mixt_export_report;
 
@@ -74,7 +74,7 @@ typedef struct mixt_export_report {
  * those that were trained, or begun with, under any names. The run's data is not needed.
  * @param run folder of a run: see mixt/run.h.
  * @param options NULL: all defaults.
- * @param report may be NULL.
+ * @param report may be NULL. Its texts are the caller's, also after a failure.
  */
 MIXT_API mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report);
 

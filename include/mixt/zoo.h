@@ -42,8 +42,8 @@ enum { MIXT_ZOO_SIZES_MAX = 16 };
 
 /** A size that a model has. */
 typedef struct mixt_zoo_size {
-    const char *name;  /**< as in mixt_zoo_options: "width" */
-    char fallback[64]; /**< its default: "384", "512, 512", "none"; "": it follows the data or another size */
+    const char *name;     /**< as in mixt_zoo_options: "width" */
+    const char *fallback; /**< its default: "384", "512, 512", "none"; "": it follows the data or another size */
 } mixt_zoo_size;
 /** The sizes that may be chosen for a model. Returns how many were written; 0 for a name that there is not. */
 MIXT_API int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);

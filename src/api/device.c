@@ -14,13 +14,15 @@ const char *mixt_device_auto(void)
     return name;
 }
 
-mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT])
+mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char **why)
 {
+    char words[MIXT_PICK_TEXT];
     mixt__device *opened;
     MIXT_TRY(mixt__need(format));
-    MIXT_TRY(mixt__need(why));
+    if (why)
+        *why = NULL;
     MIXT_TRY(mixt__device_open(device ? device : "auto", 0, &opened));
-    mixt_status status = mixt__precision_pick(opened, format, why);
+    mixt_status status = mixt__precision_pick(opened, format, words);
     mixt__device_close(opened);
-    return status;
+    return status == MIXT_OK && why ? mixt__give_text(why, "%s", words) : status;
 }

@@ -6,6 +6,9 @@
 #include "base/words.h"
 #include "models/models.h"
 
+#include <pthread.h>
+#include <string.h>
+
 static mixt_zoo_info info_of(const mixt__zoo_entry *e)
 {
     static const mixt_zoo_input inputs[] = {
@@ -39,19 +42,31 @@ mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info)
     return MIXT_OK;
 }
 
+enum { MODELS_MAX = 64, SIZES_MAX = 32 };
+static char *fallbacks[MODELS_MAX][SIZES_MAX]; // by model and size, as long as the library is loaded
+
+static void print_fallbacks(void)
+{
+    char text[64];
+    for (int at = 0; mixt__zoo[at].name && at < MODELS_MAX; at++)
+        for (int bit = 0; bit < SIZES_MAX && mixt__model_size(&mixt__zoo[at], bit, text, sizeof text); bit++)
+            fallbacks[at][bit] = strdup(text);
+}
+
 int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX])
 {
     const mixt__zoo_entry *entry;
     int count = 0;
     if (!model || mixt__model_find(model, &entry) != MIXT_OK)
         return 0;
-    for (int bit = 0; count < MIXT_ZOO_SIZES_MAX; bit++) {
-        mixt_zoo_size size;
-        size.name = mixt__model_size(entry, bit, size.fallback, sizeof size.fallback);
-        if (!size.name)
-            break;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char text[64];
+    const char *name;
+    pthread_once(&once, print_fallbacks);
+    for (int bit = 0; count < MIXT_ZOO_SIZES_MAX && (name = mixt__model_size(entry, bit, text, sizeof text)); bit++) {
+        const char *fallback = fallbacks[entry - mixt__zoo][bit];
         if (entry->uses >> bit & 1)
-            sizes[count++] = size;
+            sizes[count++] = (mixt_zoo_size){.name = name, .fallback = fallback ? fallback : ""};
     }
     return count;
 }

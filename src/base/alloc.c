@@ -162,19 +162,34 @@ char *mixt__arena_strdup(mixt__arena *arena, const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
+static char *print(mixt__arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = length < 0 ? NULL : mixt__arena_alloc(arena, (size_t)length + 1);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, args);
+    return text;
+}
+
 char *mixt__arena_printf(mixt__arena *arena, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    char *text = length < 0 ? NULL : mixt__arena_alloc(arena, (size_t)length + 1);
-    if (!text)
-        return NULL;
-    va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    char *text = print(arena, format, args);
     va_end(args);
     return text;
+}
+
+const char *mixt__arena_text(mixt__arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = print(arena, format, args);
+    va_end(args);
+    return text ? text : "";
 }
 
 void mixt__arena_free(mixt__arena *arena)

@@ -35,6 +35,8 @@ typedef struct mixt__arena {
 void *mixt__arena_alloc(mixt__arena *arena, size_t bytes);
 char *mixt__arena_strdup(mixt__arena *arena, const char *text);
 char *mixt__arena_printf(mixt__arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The same for a text that only people read: "" where memory ends. */
+const char *mixt__arena_text(mixt__arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mixt__arena_free(mixt__arena *arena);
 
 /** Makes room for one more element in a growing array of mixt__alloc; false when out of memory. */

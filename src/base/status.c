@@ -55,6 +55,18 @@ void mixt_free(void *text)
     free(text);
 }
 
+mixt_status mixt__give_text(char **text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(text, format, args);
+    va_end(args);
+    if (length >= 0)
+        return MIXT_OK;
+    *text = NULL; // it is anything now
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a text");
+}
+
 mixt_status mixt_fail(mixt_status status, const char *format, ...)
 {
     va_list args;

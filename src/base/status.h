@@ -20,6 +20,9 @@ mixt_status mixt__need_at(const char *function, const char *argument, const void
 /** Puts "<text>: " before the message of a failure on its way up: the file, layer or key it belongs to. */
 mixt_status mixt__fail_context(mixt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** A text for the caller, who frees it with mixt_free; NULL and MIXT_ERROR_MEMORY when memory ends. */
+mixt_status mixt__give_text(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** Carries a message from another thread over to this one. */
 void mixt__error_set(const char *text);
 

@@ -278,6 +278,7 @@ static int64_t largest_batch(const asking *q, const mixt__contender *c)
     if (as_configured(q) != MIXT_OK || mixt_trainer_set_policy(q->run->experiment.trainer, c->policy) != MIXT_OK ||
         mixt__largest_find(q->run, q->advice->limit, largest_limit, &largest) != MIXT_OK)
         return 0;
+    mixt_free(largest.reason);
     return largest.batch;
 }
 

@@ -30,7 +30,7 @@ static void range_words(const char *range, char *text, size_t size)
                  strchr(comma, ')') ? " (not included)" : "");
 }
 
-const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size)
+const char *mixt__config_expects(const mixt_config_record *record, char *text, size_t size)
 {
     static const char *const nouns[] = {"text",
                                         "an integer",
@@ -49,10 +49,18 @@ const char *mixt_config_expects(const mixt_config_record *record, char *text, si
     return text;
 }
 
+mixt_status mixt_config_expects(const mixt_config_record *record, char **text)
+{
+    char words[MIXT_EXPECTS_TEXT];
+    MIXT_TRY(mixt__need(record));
+    MIXT_TRY(mixt__need(text));
+    return mixt__give_text(text, "%s", mixt__config_expects(record, words, sizeof words));
+}
+
 static mixt_status fail_type(const mixt_config_record *record, const char *text, bool quoted)
 {
-    char expected[320];
-    mixt_config_expects(record, expected, sizeof expected);
+    char expected[MIXT_EXPECTS_TEXT];
+    mixt__config_expects(record, expected, sizeof expected);
     if (!quoted && (!*text || !strcmp(text, "~") || !strcmp(text, "null")))
         return mixt__fail(MIXT_ERROR_CONFIG, "%s has no value: expected %s", record->name, expected);
     return mixt__fail(MIXT_ERROR_CONFIG, "%s: expected %s, found %s%.80s%s%s", record->name, expected,

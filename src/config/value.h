@@ -18,6 +18,10 @@ typedef struct mixt__config_value {
 
 /** Turns the text of a scalar into `value` (lists: "1,2" or "[1, 2]"). A quoted text is a string, never a number.
  *  Messages begin with the key's name. `value` must not own memory yet. */
+enum { MIXT_EXPECTS_TEXT = 320 };
+/** What mixt_config_expects says, cut to `size` bytes. Returns `text`. */
+const char *mixt__config_expects(const mixt_config_record *record, char *text, size_t size);
+
 mixt_status mixt__value_parse(mixt__config_value *value, const mixt_config_record *record, const char *text,
                               bool quoted);
 /** Adds one element to a list. */

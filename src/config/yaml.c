@@ -159,7 +159,7 @@ static mixt_status read_value(reader *r, mixt__config_key key)
 {
     const mixt_config_record *record = &mixt__config_table[key];
     char expected[320], origin[PATH_LENGTH_MAX];
-    mixt_config_expects(record, expected, sizeof expected);
+    mixt__config_expects(record, expected, sizeof expected);
     snprintf(origin, sizeof origin, "%.400s:%zu:%zu", r->path, r->event.start_mark.line + 1,
              r->event.start_mark.column + 1);
     mixt__config_value value = {.choice = -1};

@@ -73,12 +73,13 @@ mixt_status mixt__device_sums_load(const char *name, const char *id, int rank, i
                                                           sums);
 }
 
-mixt_status mixt_ranks_transport(const char *name, char *version, size_t size)
+mixt_status mixt_ranks_transport(const char *name, const char **version)
 {
     void *ask;
     MIXT_TRY(mixt__need(name));
     MIXT_TRY(mixt__need(version));
+    *version = "";
     MIXT_TRY(look_up(name, "mixt_transport_version", &ask));
-    snprintf(version, size, "%s", ((mixt__transport_version_fn *)(uintptr_t)ask)());
+    *version = ((mixt__transport_version_fn *)(uintptr_t)ask)(); // its library stays loaded
     return MIXT_OK;
 }

@@ -27,14 +27,13 @@ const char *mixt__reason_join(mixt__graph *graph, const mixt__op *op, const char
     return mixt__arena_printf(&graph->arena, "%s; %s", first, second);
 }
 
-void mixt__node_explain(const mixt__graph *graph, int64_t node, char *text, size_t size)
+mixt_status mixt__node_explain(const mixt__graph *graph, int64_t node, char **text)
 {
     const mixt__node *n = &graph->nodes[node];
     bool widened = n->op->matrix_work && !n->backward && graph->values[n->out[0]].dtype == MIXT_DTYPE_FP32 &&
                    graph->values[n->in[0]].dtype != MIXT_DTYPE_FP32;
     if (n->op->matrix_work)
-        snprintf(text, size, "%s: %s%s", mixt_dtype_name(n->arithmetic), n->why,
-                 widened ? "; a loss of values reads it: fp32" : "");
-    else
-        snprintf(text, size, "%s", n->why);
+        return mixt__give_text(text, "%s: %s%s", mixt_dtype_name(n->arithmetic), n->why,
+                               widened ? "; a loss of values reads it: fp32" : "");
+    return mixt__give_text(text, "%s", n->why);
 }

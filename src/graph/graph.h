@@ -179,7 +179,7 @@ mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *nod
 /** Why a node has its formats, in words: what decided (a rule and where it stands, the policy's default, the class of
  *  the op) or, of a cast, which node wanted it: "input 0 of h.0.attn.qkv wants bf16, h.0.ln1 gives fp32". Nodes of
  *  matrix work begin with their arithmetic: "bf16: policy.yaml:7 (layer 'h.*', op '*')". */
-void mixt__node_explain(const mixt__graph *graph, int64_t node, char *text, size_t size);
+mixt_status mixt__node_explain(const mixt__graph *graph, int64_t node, char **text);
 /** A node that does the work of another one too keeps what either saves in the wider of their formats. */
 void mixt__node_saves_join(mixt__node *node, const mixt__node *other);
 /** What the class of an op says about its formats, in words. */

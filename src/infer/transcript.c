@@ -13,6 +13,7 @@
 #include "mixt/predict.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,25 +253,31 @@ mixt_status mixt_edit_distance(const int32_t *a, int64_t a_count, const int32_t 
     return MIXT_OK;
 }
 
-mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char *text, size_t room)
+/** "?" where it is none. */
+static const char *letter_of(const mixt_data_info *info, int32_t letter)
+{
+    return letter > 0 && letter < info->classes ? info->class_names[letter] : "?";
+}
+
+mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char **text)
 {
     MIXT_TRY(mixt__need_open(data, "data"));
     MIXT_TRY(mixt__need(text));
+    *text = NULL;
     const mixt_data_info *info = mixt_data_describe(data);
-    if (!room || count < 0 || (count && !letters))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld letters as a text of %zu bytes: expected letters, and room",
-                          (long long)count, room);
-    text[0] = 0;
+    if (count < 0 || (count && !letters))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld letters as a text: expected letters", (long long)count);
     if (info->target != MIXT_TARGET_TEXT || !info->class_names)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are no texts", info->kind, info->path);
-    size_t used = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const char *letter = letters[i] > 0 && letters[i] < info->classes ? info->class_names[letters[i]] : "?";
-        size_t bytes = strlen(letter);
-        if (used + bytes >= room)
-            break;
-        memcpy(text + used, letter, bytes + 1);
-        used += bytes;
-    }
+    size_t used = 0, room = 1;
+    for (int64_t i = 0; i < count; i++)
+        room += strlen(letter_of(info, letters[i]));
+    char *all = malloc(room);
+    if (!all)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a text of %zu bytes", room);
+    for (int64_t i = 0; i < count; i++)
+        used += (size_t)snprintf(all + used, room - used, "%s", letter_of(info, letters[i]));
+    all[used] = 0;
+    *text = all;
     return MIXT_OK;
 }

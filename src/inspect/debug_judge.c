@@ -25,12 +25,12 @@ static mixt_debug_issue *raise_issue(mixt_debug *d, mixt_debug_kind kind, int64_
 {
     static _Thread_local mixt_debug_issue unused;
     mixt_debug_issue *issue = d->info.issues == MIXT_DEBUG_ISSUES_MAX ? &unused : &d->issues[d->info.issues++];
-    *issue = (mixt_debug_issue){.kind = kind, .value = value};
+    *issue = (mixt_debug_issue){.kind = kind, .value = value, .text = "", .remedy = ""};
     return issue;
 }
 
-#define SAY(issue, ...) snprintf((issue)->text, sizeof(issue)->text, __VA_ARGS__)
-#define ADVISE(issue, ...) snprintf((issue)->remedy, sizeof(issue)->remedy, __VA_ARGS__)
+#define SAY(issue, ...) ((issue)->text = mixt__arena_text(&d->arena, __VA_ARGS__))
+#define ADVISE(issue, ...) ((issue)->remedy = mixt__arena_text(&d->arena, __VA_ARGS__))
 
 static const char *pass_of(const mixt_debug_value *v)
 {
@@ -74,7 +74,7 @@ static const char *layer_to_raise(const mixt_debug_origin *o)
     return !strcmp(o->layer, "loss") && o->input_count && *o->inputs[0].layer ? o->inputs[0].layer : o->layer;
 }
 
-static void advise_op(const mixt_debug *d, mixt_debug_issue *issue)
+static void advise_op(mixt_debug *d, mixt_debug_issue *issue)
 {
     const mixt_debug_origin *o = &d->origin;
     bool narrow = mixt__format_narrow(o->value.dtype), scaled = o->backward && d->info.step.scale > 1;

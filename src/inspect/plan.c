@@ -104,7 +104,7 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     MIXT_TRY(mixt__need(info));
     MIXT_TRY(step_of(t, &step));
     mixt__device *device = step->device;
-    *info = (mixt_plan_info){.device = device->backend->name, .nodes = step->graph->node_count};
+    *info = (mixt_plan_info){.device = device->backend->name, .nodes = step->graph->node_count, .device_name = ""};
     info->flops = mixt__executable_flops(step, false);
     info->matrix_flops = mixt__executable_flops(step, true);
     info->activations_unshared = step->plan.naive_bytes;
@@ -123,7 +123,7 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     if (!device->backend->describe)
         return MIXT_OK;
     MIXT_TRY(mixt__device_describe(device, &gpu));
-    snprintf(info->device_name, sizeof info->device_name, "%s", gpu.name);
+    info->device_name = gpu.name;
     info->device_bytes = gpu.memory_bytes;
     info->device_free = gpu.memory_free;
     size_t used = gpu.memory_bytes - gpu.memory_free, own = mixt__device_allocated(device);
@@ -222,14 +222,14 @@ mixt_status mixt_plan_refusal(const mixt_trainer *t, int64_t index, int position
 
 /* ---- text ---- */
 
-mixt_status mixt_plan_explain(const mixt_trainer *t, int64_t index, char *text, size_t size)
+mixt_status mixt_plan_explain(const mixt_trainer *t, int64_t index, char **text)
 {
     const mixt__executable *step;
     const mixt__node *n;
     MIXT_TRY(mixt__need(text));
+    *text = NULL;
     MIXT_TRY(node_of(t, index, &step, &n));
-    mixt__node_explain(step->graph, index, text, size);
-    return MIXT_OK;
+    return mixt__node_explain(step->graph, index, text);
 }
 
 /** Lines of the graph on their way to the caller. */

@@ -62,7 +62,7 @@ static void read_caches(mixt_cpu_info *info)
         bytes *= *unit == 'K' ? 1024 : *unit == 'M' ? 1024 * 1024 : 1;
         mixt_cpu_cache *cache = &info->caches[info->cache_count++];
         *cache = (mixt_cpu_cache){.level = atoi(level), .bytes = bytes};
-        snprintf(cache->type, sizeof cache->type, "%s", type);
+        cache->type = *type == 'D' ? "Data" : *type == 'I' ? "Instruction" : "Unified";
     }
 }
 
@@ -91,7 +91,7 @@ void mixt_cpu_describe(mixt_cpu_info *info)
     const char *name = mixt__cpu()->model;
     name += strspn(name, " "); // some processors pad it
     *info = (mixt_cpu_info){.isa = mixt__isa_name(mixt__isa_level()), .threads = mixt__threads_count()};
-    snprintf(info->name, sizeof info->name, "%s", *name ? name : "unknown");
+    info->name = *name ? name : "unknown";
     info->cores_online = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->cores_usable = mixt__cores_usable();
     read_features(info);

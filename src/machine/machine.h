@@ -25,6 +25,7 @@ mixt_status mixt__machine_parse(const char *text, size_t size, const char *name,
  *  instruction set, scaled to the cores in use. What kernels reach is the built-in profile's. */
 mixt_status mixt__machine_here(mixt__device *device, mixt_machine **machine);
 
+enum { MIXT_PICK_TEXT = 160 };
 /** What mixt_precision_pick answers, for a device that is open. */
 mixt_status mixt__precision_pick(mixt__device *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
 

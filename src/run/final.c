@@ -13,7 +13,7 @@ static mixt_status take_best(mixt_run *run)
 {
     char number[24], path[MIXT_WEIGHTS_PATH];
     snprintf(number, sizeof number, "%lld", (long long)run->result.best_step);
-    MIXT_TRY(mixt_run_folder_weights(run->dir.path, number, path, sizeof path));
+    MIXT_TRY(mixt__run_folder_weights(run->dir.path, number, path, sizeof path));
     return mixt_trainer_load(run->experiment.trainer, path);
 }
 

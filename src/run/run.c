@@ -175,7 +175,7 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     MIXT_TRY(mixt__run_inputs_vocab(folder, run->config));
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
-    MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
+    MIXT_TRY(mixt__run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
     bool foreign = mixt__hf_folder_is(folder);
     if (foreign)

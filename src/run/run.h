@@ -53,6 +53,8 @@ typedef struct mixt__without_data {
     unsigned told;  // of which parts warnings were told: bits
 } mixt__without_data;
 
+enum { MIXT_LINE_TEXT = 256 };
+
 struct mixt_run {
     mixt__handle handle;
     mixt_config *config;
@@ -88,14 +90,16 @@ struct mixt_run {
     double seconds;        // … what it took
     double started;        // the clock's time at its beginning, less the seconds of earlier parts; 0: not begun
     mixt_run_result result;
-    mixt__account *account;        // of all that the run holds
-    mixt__account *outer;          // that the caller's thread was at work for when the run was opened
-    mixt_fit fit;                  // how it is planned within train.memory
-    int64_t split;                 // train.split as it was given: parts at least
-    size_t recompute;              // train.recompute as it was given
-    mixt_dtype kept;               // format in which activations wait as it was given
-    mixt_run_memory *phase_memory; // what it holds in each phase, planned; NULL: it has none
-    size_t graphs;                 // bytes of graphs and all that is small, held before training
+    mixt__account *account; // of all that the run holds
+    mixt__account *outer;   // that the caller's thread was at work for when the run was opened
+    mixt_fit fit;           // how it is planned within train.memory
+    char fit_texts[2][MIXT_FIT_LINES][MIXT_LINE_TEXT]; // of its lines, in turns: of `fit`, and of a plan that is tried
+    char summary[MIXT_SUMMARY_LINES][MIXT_LINE_TEXT];  // lines of the newest one
+    int64_t split;                                     // train.split as it was given: parts at least
+    size_t recompute;                                  // train.recompute as it was given
+    mixt_dtype kept;                                   // format in which activations wait as it was given
+    mixt_run_memory *phase_memory;                     // what it holds in each phase, planned; NULL: it has none
+    size_t graphs;                                     // bytes of graphs and all that is small, held before training
 };
 
 /** The weights that the configuration begins with, once: a run that has some keeps them. */

@@ -17,6 +17,12 @@ static const mixt_verify_run *run_of(const mixt_verification *v, int64_t seed, i
 }
 
 /** Why a CPU cannot be faster in this policy; "" when it could. */
+/** The line's note to write to: one of v->notes. */
+static char *note_of(const mixt_verify_line *l)
+{
+    return (char *)(uintptr_t)l->note;
+}
+
 static const char *cpu_excuse(const mixt_verification *v)
 {
     if (!v->host)
@@ -42,7 +48,7 @@ static void judge_speed(const mixt_verification *v, mixt_verify_line *l)
         }
     }
     l->value = lowest;
-    snprintf(l->note, sizeof l->note, "%.3g ms a step instead of %.3g%s%s", 1e3 * after, 1e3 * before,
+    snprintf(note_of(l), MIXT_VERIFY_NOTE, "%.3g ms a step instead of %.3g%s%s", 1e3 * after, 1e3 * before,
              v->seeds > 1 ? "; the lowest of all seeds" : "", lowest > l->threshold ? "" : cpu_excuse(v));
 }
 
@@ -64,7 +70,7 @@ static void judge_memory(const mixt_verification *v, mixt_verify_line *l)
                       *mixed = &run_of(v, 0, MIXT_VERIFY_MIXED)->memory;
     bool as_planned = fp32->allocated == fp32->total && mixed->allocated == mixed->total;
     l->value = 100 * (1 - (double)mixed->total / (double)fp32->total);
-    snprintf(l->note, sizeof l->note, "%s instead of %s, %s", bytes_text(after, (double)mixed->total),
+    snprintf(note_of(l), MIXT_VERIFY_NOTE, "%s instead of %s, %s", bytes_text(after, (double)mixed->total),
              bytes_text(before, (double)fp32->total),
              as_planned ? "allocated as planned" : "planned: other amounts were allocated");
 }
@@ -75,7 +81,7 @@ __attribute__((format(printf, 2, 3))) static void add(mixt_verify_line *l, const
     size_t used = strlen(l->note);
     va_list args;
     va_start(args, format);
-    vsnprintf(l->note + used, sizeof l->note - used, format, args);
+    vsnprintf(note_of(l) + used, MIXT_VERIFY_NOTE - used, format, args);
     va_end(args);
 }
 
@@ -146,9 +152,10 @@ static void judge_finite(const mixt_verification *v, mixt_verify_line *l)
         updates += r->steps;
     }
     l->value = (double)bad;
-    int used = snprintf(l->note, sizeof l->note, "losses, gradients and outputs in %lld updates", (long long)updates);
+    int used =
+        snprintf(note_of(l), MIXT_VERIFY_NOTE, "losses, gradients and outputs in %lld updates", (long long)updates);
     if (skipped)
-        snprintf(l->note + used, sizeof l->note - (size_t)used, "; %lld updates skipped, %s", (long long)skipped,
+        snprintf(note_of(l) + used, MIXT_VERIFY_NOTE - (size_t)used, "; %lld updates skipped, %s", (long long)skipped,
                  bad ? "not all by the loss scaler" : "all by the loss scaler");
 }
 
@@ -203,6 +210,7 @@ void mixt__verify_lines(mixt_verification *v)
     for (int i = 0; i < MIXT_VERIFY_LINES; i++) {
         mixt_verify_line *l = &v->lines[i];
         *l = (mixt_verify_line){.name = checks[i].name, .what = checks[i].what, .unit = checks[i].unit};
+        l->note = strcpy(v->notes[i], "");
         l->low = l->high = NAN;
         l->measured = true;
         l->rule = checks[i].rule;

@@ -383,8 +383,7 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     v->target_accuracy = given_or_none(o->target_accuracy);
     v->price = given_or_none(o->price);
     const char *precision;
-    char why[MIXT_PICK_TEXT];
-    MIXT_TRY(mixt__auto_precision(config, &precision, why));
+    MIXT_TRY(mixt__auto_precision(config, &precision, NULL));
     v->precision = mixt__strdup(precision);
     v->model = mixt__strdup(mixt__config_string(config, MIXT_KEY_MODEL));
     if (!v->precision || !v->model)

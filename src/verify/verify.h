@@ -10,6 +10,8 @@
 /** What a file of a verification says that it is. */
 #define MIXT_VERIFY_KIND "mixt verify"
 
+enum { MIXT_VERIFY_NOTE = 600 };
+
 struct mixt_verification {
     mixt__handle handle;
     mixt_config *config; // a copy; precision and seed are those of the newest run
@@ -23,6 +25,7 @@ struct mixt_verification {
     double target_loss, target_accuracy, price; // 0: not given
     mixt_judgement judgements[MIXT_CLAIM_COUNT], parts[MIXT_VERIFY_PARTS];
     mixt_verify_line lines[MIXT_VERIFY_LINES];
+    char notes[MIXT_VERIFY_LINES][MIXT_VERIFY_NOTE]; // of the lines
     mixt_verify_figure figures[MIXT_VERIFY_FIGURES];
 };
 

@@ -17,7 +17,8 @@
 /** The letters of sample `index` as text. */
 static const char *text_of(const mixt_data *data, int64_t index)
 {
-    static char text[256];
+    static char kept[256];
+    char *text;
     const mixt_data_info *info = mixt_data_describe(data);
     float *sample = malloc(mixt_data_input_bytes(data, 1));
     char *target = malloc(mixt_data_target_bytes(data, 1));
@@ -25,12 +26,14 @@ static const char *text_of(const mixt_data *data, int64_t index)
     assert_int_equal(mixt_data_read(data, index, 1, sample, target, &valid), MIXT_OK);
     int letters = mixt_data_array_find(info, "target"), lengths = mixt_data_array_find(info, "target.length");
     int32_t length = *(int32_t *)(void *)(target + mixt_data_array_at(data, 1, lengths));
-    assert_int_equal(mixt_transcript_text(data, (int32_t *)(void *)target, length, text, sizeof text), MIXT_OK);
+    assert_int_equal(mixt_transcript_text(data, (int32_t *)(void *)target, length, &text), MIXT_OK);
+    snprintf(kept, sizeof kept, "%s", text);
+    mixt_free(text);
     for (int64_t i = length; i < info->arrays[letters].elements; i++)
         assert_int_equal(((int32_t *)(void *)target)[i], -1);
     free(sample);
     free(target);
-    return text;
+    return kept;
 }
 
 /** LibriSpeech's folders and one file for all parts: the same texts; samples have room for the longest of any part. */

@@ -267,7 +267,7 @@ static void check_budget(mixt_config *config, const char *name, size_t budget, b
     assert_int_equal(fit.batch * fit.accumulate, mixt_config_int(config, "train.batch"));
     assert_int_equal(mixt_config_int(mixt_run_config(run), "train.split"), fit.split);
     assert_int_equal(mixt_config_int(mixt_run_config(run), "train.recompute"), fit.recompute);
-    assert_true(fit.lines[0][0] != 0);
+    assert_non_null(fit.lines[0]);
     check_taken(run, &fit, whole);
     mixt_run_close(run);
 }
@@ -373,7 +373,7 @@ static void a_run_is_planned_anew(void **state)
     size_t all = memory_of(config);
     check_ok(mixt_run_open_config(config, NULL, &run));
     check_ok(mixt_plan_fit(run, 0, &fit));
-    assert_true(!fit.budget && fit.batch == 64 && fit.split == 1 && !fit.lines[0][0]);
+    assert_true(!fit.budget && fit.batch == 64 && fit.split == 1 && !fit.lines[0]);
     for (size_t share = 80; share >= 60; share -= 10) {
         check_ok(mixt_plan_fit(run, all / 100 * share, &fit));
         assert_true(fit.memory <= all / 100 * share && fit.asked == all && (fit.split > 1 || fit.recomputed));
@@ -493,6 +493,7 @@ static void the_largest_batch_is_the_largest(void **state)
             assert_non_null(strstr(largest.reason, "samples"));
         if (i % (CASES / TRAINED) == 0)
             train_largest(config, &largest, i);
+        mixt_free(largest.reason);
         mixt_config_free(config);
     }
     assert_true(by_memory > CASES / 2);
@@ -508,8 +509,10 @@ static void largest_batches_are_refused(void **state)
     assert_int_equal(mixt_plan_largest_batch(config, NULL, 1, NULL), MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_plan_largest_batch(config, NULL, 1000, &largest), MIXT_ERROR_MEMORY);
     assert_non_null(strstr(mixt_error_text(), "not even a batch of 1 fits"));
+    assert_null(largest.reason);
     check_ok(mixt_plan_largest_batch(config, NULL, (size_t)1 << 40, &largest)); // the data ends before the memory
     assert_true(!largest.next && largest.batch == 160);
+    mixt_free(largest.reason);
     mixt_config_free(config);
 }
 

@@ -92,6 +92,21 @@ static void test_gpus(void **state)
         assert_string_equal(mixt_device_auto(), "cpu");
 }
 
+/** The reason is the caller's, and need not be asked for. */
+static void test_pick(void **state)
+{
+    (void)state;
+    mixt_dtype format, again;
+    char *why;
+    assert_int_equal(mixt_precision_pick("cpu", &format, &why), MIXT_OK);
+    assert_true(mixt_dtype_is_float(format) && strstr(why, "has"));
+    mixt_free(why);
+    assert_int_equal(mixt_precision_pick("cpu", &again, NULL), MIXT_OK);
+    assert_int_equal(format, again);
+    assert_int_equal(mixt_precision_pick("toaster", &format, &why), MIXT_ERROR_DEVICE);
+    assert_null(why);
+}
+
 static void test_build(void **state)
 {
     (void)state;
@@ -105,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processor),   cmocka_unit_test(test_threads), cmocka_unit_test(test_processor_formats),
         cmocka_unit_test(test_gpu_formats), cmocka_unit_test(test_gpus),    cmocka_unit_test(test_build),
+        cmocka_unit_test(test_pick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -393,9 +393,12 @@ static void largest_batches_fit_in_every_phase(void **unused)
         settings_add(config, "%s", formats[i]);
         ok(mixt_plan_largest_batch(config, NULL, 4 << 20, &one));
         least = one.batch < least ? one.batch : least;
+        mixt_free(one.reason);
     }
     print_message("largest batch: %lld, by phase at least %lld\n", (long long)all.batch, (long long)least);
     assert_in_range(all.batch, least - least / 4, least); // phases themselves take some memory too
+    assert_non_null(strstr(all.reason, "would not fit into"));
+    mixt_free(all.reason);
     assert_true(all.batch < 512 && all.memory <= 4 << 20 && all.next > 4 << 20);
     mixt_config_free(config);
 }

@@ -41,9 +41,11 @@ static bool explains(const mixt__graph *graph, const char *layer, const mixt__op
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
-        char got[256];
-        mixt__node_explain(graph, i, got, sizeof got);
-        if (!strcmp(n->layer, layer) && n->op == op && n->backward == backward && !strcmp(got, text))
+        char *got;
+        assert_int_equal(mixt__node_explain(graph, i, &got), MIXT_OK);
+        bool found = !strcmp(n->layer, layer) && n->op == op && n->backward == backward && !strcmp(got, text);
+        mixt_free(got);
+        if (found)
             return true;
     }
     return false;

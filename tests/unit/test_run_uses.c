@@ -141,6 +141,12 @@ static void test_export(void **state)
         assert_string_equal(made.model, names[i]);
         assert_int_equal(made.renamed, i == 0);
         assert_true(made.tensors > 0);
+        char *weights;
+        check_ok(mixt_run_folder_weights(run_folder, "final", &weights)); // what was exported
+        assert_true(!strncmp(weights, run_folder, strlen(run_folder)) && strstr(weights, "/model.safetensors"));
+        mixt_free(weights);
+        assert_int_equal(mixt_run_folder_weights(run_folder, "7777", &weights), MIXT_ERROR_FILE);
+        assert_null(weights);
         snprintf(init, sizeof init, "%s/config.json", made.folder);
         assert_int_equal(access(init, F_OK) == 0, i == 0);
         assert_int_equal(mixt_run_export(run_folder, NULL, NULL), MIXT_ERROR_FILE);
@@ -150,6 +156,8 @@ static void test_export(void **state)
         check_ok(mixt_run_load(run_folder, "final", &run));
         double want = loss_of(run);
         snprintf(init, sizeof init, i ? "init=%s/model.safetensors" : "init=%s", made.folder);
+        mixt_free(made.folder);
+        mixt_free(made.differs);
         double found = loss_of(open_run(yamls[i], "again", init));
         if (want != found)
             fail_msg("%s: loss %.17g, out and in again %.17g", names[i], want, found);

@@ -126,7 +126,7 @@ static void what_cannot_be_decoded_is_said(void **state)
     assert_int_equal(mixt_transcript_measure(NULL, NULL, 1, &rates), MIXT_ERROR_ARGUMENT);
     assert_true(rates.samples == 0 && isnan(rates.character_error));
     assert_int_equal(mixt_transcript_measure(NULL, NULL, 1, NULL), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt_transcript_text(NULL, letters, 1, NULL, 1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_transcript_text(NULL, letters, 1, NULL), MIXT_ERROR_ARGUMENT);
 }
 
 static int64_t distance_of(const char *a, const char *b)
@@ -175,15 +175,18 @@ static void letters_are_text(void **state)
     (void)state;
     mixt_data *words, *classes;
     const int32_t letters[] = {1, 5, 2, 99};
-    char text[8];
+    char *text;
     assert_int_equal(mixt_data_open("audio:", &words, .samples = 4, .target = MIXT_TARGET_TEXT), MIXT_OK);
     assert_int_equal(mixt_data_open("audio:", &classes, .samples = 4), MIXT_OK);
-    assert_int_equal(mixt_transcript_text(words, letters, 4, text, sizeof text), MIXT_OK);
+    assert_int_equal(mixt_transcript_text(words, letters, 4, &text), MIXT_OK);
     assert_string_equal(text, "aue?");
-    assert_int_equal(mixt_transcript_text(words, letters, 4, text, 3), MIXT_OK);
-    assert_string_equal(text, "au");
-    assert_int_equal(mixt_transcript_text(classes, letters, 4, text, sizeof text), MIXT_ERROR_UNSUPPORTED);
-    assert_int_equal(mixt_transcript_text(words, letters, 4, text, 0), MIXT_ERROR_ARGUMENT);
+    mixt_free(text);
+    assert_int_equal(mixt_transcript_text(words, NULL, 0, &text), MIXT_OK);
+    assert_string_equal(text, "");
+    mixt_free(text);
+    assert_int_equal(mixt_transcript_text(classes, letters, 4, &text), MIXT_ERROR_UNSUPPORTED);
+    assert_null(text);
+    assert_int_equal(mixt_transcript_text(words, letters, -1, &text), MIXT_ERROR_ARGUMENT);
     mixt_data_close(words);
     mixt_data_close(classes);
 }

@@ -34,10 +34,9 @@ MIXT_API mixt_status mixt_transcript_decode(const float *outputs, int64_t frames
  * Letters as text.
  * @param data whose class_names the letters are; a set of transcripts, or what a run remembers of it (mixt_run_facts).
  * @param letters, count as decoded, or as they stand in a target; one that is not known becomes "?".
- * @param text room for `room` bytes, at least 1; cut off where they do not suffice, never inside a letter.
+ * @param text receives it, for mixt_free; NULL on failure.
  */
-MIXT_API mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char *text,
-                                          size_t room);
+MIXT_API mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, int64_t count, char **text);
 
 /**
  * The fewest changes that turn one row of numbers into another: one put in, left out or replaced.

@@ -59,6 +59,10 @@ static void fill_rates(int device, mixt_gpu_info *info)
                     attribute(device, cudaDevAttrGlobalMemoryBusWidth) / 8;
 }
 
+/** Texts that stay as they are as long as the library is loaded: a process sees the same GPUs all the time. */
+enum { DEVICES_MAX = 64 };
+static char names[DEVICES_MAX][128], drivers[64], libraries[192];
+
 static void fill_versions(mixt_gpu_info *info)
 {
     char driver[32];
@@ -67,18 +71,22 @@ static void fill_versions(mixt_gpu_info *info)
     (void)cudaDriverGetVersion(&cuda);
     (void)cudaRuntimeGetVersion(&runtime);
     (void)nvrtcVersion(&major, &minor);
-    snprintf(info->driver, sizeof info->driver, "%s%sup to CUDA %d.%d", driver, driver[0] ? ", " : "", cuda / 1000,
+    snprintf(drivers, sizeof drivers, "%s%sup to CUDA %d.%d", driver, driver[0] ? ", " : "", cuda / 1000,
              cuda % 1000 / 10);
     int lt = (int)cublasLtGetVersion(), dnn = (int)cudnnGetVersion();
-    snprintf(info->libraries, sizeof info->libraries, "CUDA %d.%d, cuBLASLt %d.%d.%d, cuDNN %d.%d.%d, NVRTC %d.%d",
-             runtime / 1000, runtime % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, dnn / 10000, dnn / 100 % 100,
-             dnn % 100, major, minor);
+    snprintf(libraries, sizeof libraries, "CUDA %d.%d, cuBLASLt %d.%d.%d, cuDNN %d.%d.%d, NVRTC %d.%d", runtime / 1000,
+             runtime % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, dnn / 10000, dnn / 100 % 100, dnn % 100, major,
+             minor);
+    info->driver = drivers;
+    info->libraries = libraries;
 }
 
 int mixt__cuda_devices(void)
 {
     int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess)
+        return 0;
+    return count < DEVICES_MAX ? count : DEVICES_MAX;
 }
 
 mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
@@ -88,7 +96,9 @@ mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
     MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is"));
     *info = (mixt_gpu_info){.capability = 10 * properties.major + properties.minor};
     info->multiprocessors = properties.multiProcessorCount;
-    snprintf(info->name, sizeof info->name, "%.127s", properties.name);
+    char *name = names[index < DEVICES_MAX ? index : DEVICES_MAX - 1];
+    snprintf(name, sizeof names[0], "%.127s", properties.name);
+    info->name = name;
     if (!index)
         MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
     info->memory_bytes = properties.totalGlobalMem;

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-mixt_status mixt__auto_precision(const mixt_config *config, const char **precision, char why[MIXT_PICK_TEXT])
+mixt_status mixt__auto_precision(const mixt_config *config, const char **precision, char **why)
 {
     mixt_dtype format;
     *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
-    *why = '\0';
+    if (why)
+        *why = NULL;
     if (strcmp(*precision, "auto"))
         return MIXT_OK;
     MIXT_TRY(mixt_precision_pick(mixt__config_string(config, MIXT_KEY_DEVICE), &format, why));
@@ -29,7 +30,10 @@ mixt_status mixt__auto_precision_take(mixt_run *run)
         return MIXT_OK;
     if (!*chosen->to) { // else the record says it
         *chosen = (mixt_decision){.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT};
-        MIXT_TRY(mixt__auto_precision(run->config, &precision, chosen->text));
+        char *why;
+        MIXT_TRY(mixt__auto_precision(run->config, &precision, &why));
+        snprintf(chosen->text, sizeof chosen->text, "%s", why);
+        mixt_free(why);
         snprintf(chosen->from, sizeof chosen->from, "auto");
         snprintf(chosen->to, sizeof chosen->to, "%s", precision);
     }

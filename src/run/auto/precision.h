@@ -6,8 +6,8 @@
 #include "run/run.h"
 
 /** What the configuration's `precision` stands for: a format's name where it is "auto", else itself.
- *  @param why receives the reason; "": it is not "auto" */
-mixt_status mixt__auto_precision(const mixt_config *config, const char **precision, char why[MIXT_PICK_TEXT]);
+ *  @param why receives the reason, for mixt_free; NULL where it is not "auto", or not asked for */
+mixt_status mixt__auto_precision(const mixt_config *config, const char **precision, char **why);
 /** Where the configuration says precision=auto: sets it to what is chosen for the device, or was chosen by the run
  * whose record is replayed, and turns auto.steer on unless it was set. */
 mixt_status mixt__auto_precision_take(mixt_run *run);

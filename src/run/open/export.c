@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LONGEST = 4096 }; // of a folder's name
+
 /** Tokens that are not padding: chosen, or as many as the data has or, where the run remembers (inputs), had. */
 static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, const json_t *inputs,
                               int64_t *vocab)
@@ -88,14 +90,15 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
 {
     const mixt_config *config = x->config;
     char source[MIXT_WEIGHTS_PATH];
-    mixt__export_request r = {
-        .source = source, .folder = report->folder, .overwrite = o->overwrite, .not_finite = o->not_finite};
+    mixt__export_request r = {.source = source, .overwrite = o->overwrite, .not_finite = o->not_finite};
     const mixt__zoo_entry *entry;
-    MIXT_TRY(mixt_run_folder_weights(run, o->weights ? o->weights : "final", source, sizeof source));
+    MIXT_TRY(mixt__run_folder_weights(run, o->weights ? o->weights : "final", source, sizeof source));
     bool given = o->folder && *o->folder;
-    if (snprintf(report->folder, sizeof report->folder, given ? "%.0s%s" : "%s/export", run, given ? o->folder : "") >=
-        (int)sizeof report->folder)
+    MIXT_TRY(given ? mixt__give_text(&report->folder, "%s", o->folder)
+                   : mixt__give_text(&report->folder, "%s/export", run));
+    if (strlen(report->folder) >= LONGEST)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    r.folder = report->folder;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(mixt__experiment_names(config, &r.names, &r.facts));
     report->model = entry->name;
@@ -113,7 +116,8 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
     MIXT_TRY(make_folder(r.folder, &made));
     mixt__name_differs differs;
     mixt_status status = mixt__weights_export(&r, &report->tensors, &differs);
-    memcpy(report->differs, differs.text, sizeof report->differs);
+    if (*differs.text && status == MIXT_OK)
+        status = mixt__give_text(&report->differs, "%s", differs.text);
     if (status == MIXT_OK)
         status = mixt__export_inputs_write(x, &r);
     if (status != MIXT_OK && made)
@@ -124,7 +128,7 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
 mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report)
 {
     mixt_config *config;
-    mixt_export_report own;
+    mixt_export_report own = {0};
     report = report ? report : &own;
     *report = (mixt_export_report){0};
     mixt_export_options o = MIXT_OPTIONS(mixt_export_options);
@@ -141,5 +145,7 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     mixt__export_inputs_close(&x);
     json_decref(inputs);
     mixt_config_free(config);
+    mixt_free(own.folder);
+    mixt_free(own.differs);
     return status;
 }

@@ -91,61 +91,67 @@ static int64_t eval_asked(const mixt_run *run)
 
 /* ---- lines ---- */
 
-static void add_line(mixt_fit *fit, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Puts a line behind the others, in memory of the run that holds no line of the plan it has. */
+static void add_line(mixt_run *run, mixt_fit *fit, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static void add_line(mixt_fit *fit, const char *format, ...)
+static void add_line(mixt_run *run, mixt_fit *fit, const char *format, ...)
 {
     int i = 0;
     va_list args;
-    while (i < MIXT_FIT_LINES - 1 && fit->lines[i][0])
+    while (i < MIXT_FIT_LINES - 1 && fit->lines[i])
         i++;
+    bool taken = fit != &run->fit && run->fit.lines[0] == run->fit_texts[0][0];
+    char *line = run->fit_texts[taken][i];
     va_start(args, format);
-    vsnprintf(fit->lines[i], sizeof fit->lines[i], format, args);
+    vsnprintf(line, MIXT_LINE_TEXT, format, args);
     va_end(args);
+    fit->lines[i] = line;
 }
 
 /** What is computed again, in words. */
-static void recompute_line(const mixt__trainer *t, mixt_fit *fit)
+static void recompute_line(mixt_run *run, mixt_fit *fit)
 {
+    const mixt__trainer *t = run->experiment.trainer->inner;
     char kept[MIXT_SIZE_TEXT], all[MIXT_SIZE_TEXT], gap[96] = "";
     const mixt__recompute_choice *c = &mixt__trainer_compiled(t)->recompute;
     if (c->lower < c->seconds)
         snprintf(gap, sizeof gap, " (the search ended early: the best choice may save %.1f%% of their time)",
                  100 * (1 - c->lower / c->seconds));
-    add_line(fit, "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits%s",
+    add_line(run, fit,
+             "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits%s",
              mixt__size_text(mixt__trainer_compiled(t)->plan.arena_bytes, kept), mixt__size_text(c->kept_all, all),
              (long long)fit->recomputed, fit->recomputed == 1 ? "" : "s", gap);
 }
 
-static void write_lines(const mixt_run *run, mixt_fit *fit)
+static void write_lines(mixt_run *run, mixt_fit *fit)
 {
     char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT], asked[MIXT_SIZE_TEXT];
     bool changed = fit->asked != fit->memory;
     memset(fit->lines, 0, sizeof fit->lines);
     if (!fit->budget)
         return;
-    add_line(fit, "%s of %s on the %s%s%s%s", mixt__size_text(fit->memory, memory),
+    add_line(run, fit, "%s of %s on the %s%s%s%s", mixt__size_text(fit->memory, memory),
              mixt__size_text(fit->budget, budget), fit->device ? "GPU" : "host",
              !fit->asked ? ""
              : changed   ? "; as configured it would take "
                          : ": it fits as it is configured",
              fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
     if (fit->recomputed)
-        recompute_line(run->experiment.trainer->inner, fit);
+        recompute_line(run, fit);
     if (fit->keep != run->kept || (!fit->asked && fit->keep != MIXT_DTYPE_NONE))
-        add_line(fit, "activations wait for the backward pass in %s: gradients are rounded by that",
+        add_line(run, fit, "activations wait for the backward pass in %s: gradients are rounded by that",
                  mixt_dtype_name(fit->keep));
     if (fit->split > run->split || (!fit->asked && fit->split > 1))
-        add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other%s",
+        add_line(run, fit, "each batch of %lld in %lld parts of %lld, one after the other%s",
                  (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch,
                  fit->batch_norm || fit->compares ? "" : "; the update is that of the batch");
     if (fit->eval_batch < eval_asked(run) && run->experiment.val)
-        add_line(fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
+        add_line(run, fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
                  (long long)eval_asked(run));
     if (fit->asked && changed && fit->cost < 0.001)
-        add_line(fit, "training should take no longer (predicted, not measured)");
+        add_line(run, fit, "training should take no longer (predicted, not measured)");
     else if (fit->asked && changed)
-        add_line(fit, "training should take about %.1f%% longer (predicted, not measured)", 100 * fit->cost);
+        add_line(run, fit, "training should take about %.1f%% longer (predicted, not measured)", 100 * fit->cost);
 }
 
 /** Of parts, and of validation in other batches, where they are another training or another figure. */
@@ -174,7 +180,7 @@ static void warn_of_parts(mixt_run *run)
 void mixt__fit_tell(mixt_run *run)
 {
     const mixt_fit *fit = &run->fit;
-    for (int i = 0; fit->budget && i < MIXT_FIT_LINES && fit->lines[i][0]; i++)
+    for (int i = 0; fit->budget && i < MIXT_FIT_LINES && fit->lines[i]; i++)
         mixt__run_note(run, false, "%-8s %s", i ? "" : "fit", fit->lines[i]);
     if (fit->budget && fit->memory > fit->budget)
         mixt__run_note(run, true, "warning: the plan of this run takes %zu bytes, more than train.memory (%zu)",
@@ -184,7 +190,7 @@ void mixt__fit_tell(mixt_run *run)
 
 /* ---- the choice ---- */
 
-static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit *fit)
+static void take_settings(mixt_run *run, const mixt__trainer *t, mixt_fit *fit)
 {
     fit->device = !mixt__trainer_device(t)->backend->host_memory;
     fit->batch = mixt__trainer_settings_of(t)->batch;

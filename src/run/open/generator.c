@@ -141,7 +141,7 @@ static mixt_status load(mixt_context *context, const mixt_config *config, const 
     if (!foreign || mixt__hf_folder_has_tokenizer(folder))
         MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                      mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
-    MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
+    MIXT_TRY(mixt__run_folder_weights(folder, weights, path, sizeof path));
     return open_generator(context, config, entry, path, foreign ? folder : NULL, tokenizer, generator);
 }
 

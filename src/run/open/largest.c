@@ -159,7 +159,7 @@ size_t mixt__fit_room(const mixt_run *run)
     return free > reserve ? free - reserve : 1;
 }
 
-static void tell(const search *s, mixt_largest_batch *largest)
+static mixt_status tell(const search *s, mixt_largest_batch *largest)
 {
     char limit[MIXT_SIZE_TEXT];
     bool counted = s->above.bytes != SIZE_MAX && s->above.batch <= s->most;
@@ -167,13 +167,11 @@ static void tell(const search *s, mixt_largest_batch *largest)
     largest->device = !s->run->experiment.context->device->backend->host_memory;
     largest->next = counted ? s->above.bytes : 0;
     if (counted)
-        snprintf(largest->reason, sizeof largest->reason, "%lld would not fit into %s",
-                 (long long)(s->ranks * s->above.batch), mixt__size_text(s->limit, limit));
-    else if (s->above.batch > s->most)
-        snprintf(largest->reason, sizeof largest->reason, "the data has no more samples for an update");
-    else
-        snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)(s->ranks * s->above.batch),
-                 s->reason);
+        return mixt__give_text(&largest->reason, "%lld would not fit into %s", (long long)(s->ranks * s->above.batch),
+                               mixt__size_text(s->limit, limit));
+    if (s->above.batch > s->most)
+        return mixt__give_text(&largest->reason, "the data has no more samples for an update");
+    return mixt__give_text(&largest->reason, "%lld: %s", (long long)(s->ranks * s->above.batch), s->reason);
 }
 
 mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mixt_largest_batch *largest)
@@ -204,8 +202,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
         return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
                           (long long)(s.ranks * s.fits.batch));
     s.fits.bytes = count(&s, s.fits.batch, eval_batch(&s, s.fits.batch));
-    tell(&s, largest);
-    return MIXT_OK;
+    return tell(&s, largest);
 }
 
 /** The configuration with the smallest batch, and no plan to fit: that is what is looked for. */
@@ -236,8 +233,11 @@ static mixt_status find_in_phases(mixt_run *run, size_t memory, mixt_largest_bat
         mixt_largest_batch found;
         MIXT_TRY(mixt__phases_enter(&run->experiment, i));
         MIXT_TRY(mixt__largest_find(run, memory, 0, &found));
-        if (!i || found.batch < largest->batch || (found.batch == largest->batch && found.memory > largest->memory))
+        if (!i || found.batch < largest->batch || (found.batch == largest->batch && found.memory > largest->memory)) {
+            mixt_free(largest->reason);
             *largest = found;
+        } else
+            mixt_free(found.reason);
     }
     return MIXT_OK;
 }
@@ -248,6 +248,7 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_config *copy;
     mixt_run *run;
     MIXT_TRY(mixt__need(largest));
+    *largest = (mixt_largest_batch){0};
     MIXT_TRY(smallest(config, options, &copy));
     mixt__device_open_roughly(true); // the smallest batch is only where the search begins
     mixt_status status = mixt_run_open_config(copy, options, &run);
@@ -259,5 +260,9 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     status = find_in_phases(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
     mixt__account_use(before);
     mixt_run_close(run);
+    if (status != MIXT_OK) {
+        mixt_free(largest->reason); // of a phase before
+        *largest = (mixt_largest_batch){0};
+    }
     return status;
 }

@@ -179,7 +179,7 @@ mixt_status mixt__run_weights_final(const char *run, const char *instead)
                       older, instead, run);
 }
 
-mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size)
+mixt_status mixt__run_folder_weights(const char *folder, const char *weights, char *path, size_t size)
 {
     char found[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt__need(folder));
@@ -200,4 +200,13 @@ mixt_status mixt_run_folder_weights(const char *folder, const char *weights, cha
     return snprintf(path, size, "%s", found) < (int)size
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: the path has no room in %zu bytes", found, size);
+}
+
+mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char **path)
+{
+    char found[MIXT_WEIGHTS_PATH];
+    MIXT_TRY(mixt__need(path));
+    *path = NULL;
+    MIXT_TRY(mixt__run_folder_weights(folder, weights, found, sizeof found));
+    return mixt__give_text(path, "%s", found);
 }

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LINE = MIXT_SUMMARY_WIDTH };
+enum { LINE = MIXT_LINE_TEXT };
 
 /** Appends to a line; what does not fit is left out. */
 static void add(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -208,7 +208,7 @@ static void memory_line(const mixt_summary *s, char *line)
     add(line, " (%s)", s->device);
 }
 
-static void write_lines(mixt_summary *s)
+static void write_lines(mixt_run *run, mixt_summary *s)
 {
     static const struct {
         const char *name;
@@ -218,10 +218,10 @@ static void write_lines(mixt_summary *s)
         {"formats", formats_line}, {"memory", memory_line},
     };
     for (int i = 0; i < MIXT_SUMMARY_LINES; i++) {
-        char line[LINE] = "";
+        char *line = strcpy(run->summary[i], "");
         add(line, "%-8s ", lines[i].name);
         lines[i].write(s, line);
-        memcpy(s->lines[i], line, sizeof line);
+        s->lines[i] = line;
     }
 }
 
@@ -248,7 +248,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     MIXT_TRY(share_formats(e->trainer, summary));
     MIXT_TRY(mixt_trainer_memory(e->trainer, &summary->memory));
     MIXT_TRY(mixt__run_plan_memory(run, &summary->run_memory));
-    write_lines(summary);
+    write_lines(run, summary);
     return MIXT_OK;
 }
 
