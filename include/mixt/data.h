@@ -47,9 +47,9 @@ typedef struct mixt_data_options {
                    0.1 */
     double test;         /**< the same for "test"; default 0 */
     uint64_t seed;       /**< of shuffling and of generated samples; default 0 */
-    uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default 0: seed */
+    uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default MIXT_AUTO: `seed` */
     bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
-    uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
+    uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; default MIXT_AUTO: `seed` */
     int64_t seq;         /**< text, tokens: tokens a sample, at least 1; labelled, parallel: at most,
                               longer texts are cut, longer pairs left out;
                               default 256 */
@@ -90,15 +90,15 @@ typedef struct mixt_data_options {
     int64_t rate; /**< samples a second that they are brought to, 100 to 768000; 0 (default): their own, which must
                        agree */
     int64_t mels; /**< mel bands of a frame, at most 512; 0 (default): 40 */
-    double window, hop; /**< milliseconds that a frame looks at, and from one to the next; 0 (default): 25 and 10 */
-    double seconds;     /**< of the longest sample: of what is longer the middle is heard, what is shorter is as long as
-                             it is; 0 (default): 1. With texts longer recordings are an error; 0: as long as the longest
-                             recording of any part */
-    double tail;        /**< seconds of silence behind a recording that are heard: a recurrent layer has then heard all
-                             of it before it must have said it; default MIXT_AUTO: 0.5 with texts, else none */
-    double shift;       /**< seconds by which a recording is moved at random: so much silence at most before it, or so
-                             far from the middle of one that is cut; default 0 */
-    double noise;       /**< white noise, at random up to so many times the recording's own loudness; default 0 */
+    double window, hop; /**< milliseconds that a frame looks at, and from one to the next, above 0; default 25 and 10 */
+    double seconds; /**< of the longest sample, above 0: of what is longer the middle is heard, what is shorter is as
+                         long as it is; default MIXT_AUTO: 1. With texts longer recordings are an error, and MIXT_AUTO
+                         is as long as the longest recording of any part */
+    double tail;    /**< seconds of silence behind a recording that are heard: a recurrent layer has then heard all
+                         of it before it must have said it; default MIXT_AUTO: 0.5 with texts, else none */
+    double shift;   /**< seconds by which a recording is moved at random: so much silence at most before it, or so
+                         far from the middle of one that is cut; default 0 */
+    double noise;   /**< white noise, at random up to so many times the recording's own loudness; default 0 */
     int64_t time_mask, mel_mask; /**< frames in a row, no more than half of a recording, and bands, that are hidden at
                                       random, at most; default 0 */
     const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
@@ -135,7 +135,8 @@ typedef struct mixt_data_options {
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \
-    .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256
+    .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256,                               \
+    .draw_seed = (uint64_t)MIXT_AUTO, .order_seed = (uint64_t)MIXT_AUTO, .window = 25, .hop = 10, .seconds = MIXT_AUTO
 
 /** An array that a data set offers: mixt_input and mixt_target ask for it by its name. */
 typedef struct mixt_data_array {

@@ -120,8 +120,8 @@ typedef enum mixt_work {
  *
  * A program that was compiled with a smaller struct gets the defaults of what it does not know. A struct that was not
  * filled, its size 0, is refused, and so is one that sets what the library does not know yet. NULL for a struct means
- * all defaults. 0 means 0; where it cannot be meant (a count, a number of bytes), it stands for "not given", and the
- * field says what holds then. NULL for a text or an array means that none is given. */
+ * all defaults. 0 means 0. Where 0 cannot be meant it is refused by name; of a count or a number of bytes it stands for
+ * "not given", and the field says what holds then. NULL for a text or an array means that none is given. */
 
 /** A number that the library is to choose, by what the option's own words say; nobody means this one. */
 #define MIXT_AUTO (-2147483647 - 1)

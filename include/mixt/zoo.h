@@ -48,8 +48,8 @@ typedef struct mixt_zoo_size {
 /** The sizes that may be chosen for a model. Returns how many were written; 0 for a name that there is not. */
 MIXT_API int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 
-/** Sizes of a model. 0: not given, the model's own, or as the data has it. A size that the model does not
- *  have is an error. */
+/** Sizes of a model. Of a count, and of rope_low, rope_high and rope_original, 0 is "not given": the model's own, or as
+ *  the data has it. A size that the model does not have is an error. */
 typedef struct mixt_zoo_options {
     size_t struct_size;
     const int64_t *hidden; /**< mlp, ncf, vgg, c3d, speech: widths of hidden layers, at most 16; copied */
@@ -69,15 +69,16 @@ typedef struct mixt_zoo_options {
     int64_t kv_heads;             /**< llama: heads of keys and values, a divisor of heads; default: as many */
     int64_t inner;     /**< llama: width of a block's perceptron; default: 8/3 of width, whole blocks of 64 */
     bool tied;         /**< llama: the output head is the embedding */
-    double rope_theta; /**< llama: as mixt_rotary_options has them; default 10000 … */
+    double rope_theta; /**< llama: as mixt_rotary_options has them, above 0; default MIXT_AUTO: 10000 … */
     double rope_factor, rope_low, rope_high, rope_original; /**< … and 0 */
-    double eps;                                             /**< llama: of the norms; default 1e-5 */
+    double eps;            /**< llama: of the norms, above 0; default MIXT_AUTO: 1e-5 */
     float penalty;         /**< mf, ncf: weight in the loss of the squares of a rating's factors and biases */
     const char *pool;      /**< bert_classify: "first" ([CLS]) or "mean" (of the tokens) stands for a text */
     float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
 } mixt_zoo_options;
 MIXT_API void mixt_zoo_options_default(mixt_zoo_options *options, size_t size);
-#define MIXT_DEFAULTS_mixt_zoo_options .struct_size = sizeof(mixt_zoo_options)
+#define MIXT_DEFAULTS_mixt_zoo_options                                                                                 \
+    .struct_size = sizeof(mixt_zoo_options), .rope_theta = MIXT_AUTO, .eps = MIXT_AUTO
 
 /**
  * A model for samples like those of `data`, with cross-entropy for classes and tokens, mean squared error for values

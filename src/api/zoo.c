@@ -96,6 +96,15 @@ static mixt_status choose(const char *what, const char *word, const char *choice
                       mixt__choice_hint(choices, word, hint, sizeof hint));
 }
 
+/** Inside, 0 is the model's own. */
+static mixt_status take_real(const char *name, double given, double *size)
+{
+    if (given == 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s 0: must be above 0", name);
+    *size = given == MIXT_AUTO ? 0 : given;
+    return MIXT_OK;
+}
+
 static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
 {
     int norm, shortcut, pool;
@@ -118,12 +127,12 @@ static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
     s->kv_heads = o->kv_heads;
     s->inner = o->inner;
     s->tied = o->tied;
-    s->rope_theta = o->rope_theta;
+    MIXT_TRY(take_real("rope_theta", o->rope_theta, &s->rope_theta));
     s->rope_factor = o->rope_factor;
     s->rope_low = o->rope_low;
     s->rope_high = o->rope_high;
     s->rope_original = o->rope_original;
-    s->eps = o->eps;
+    MIXT_TRY(take_real("eps", o->eps, &s->eps));
     s->penalty = o->penalty;
     s->pool = (mixt__model_pool)pool;
     return MIXT_OK;

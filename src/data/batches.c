@@ -30,7 +30,8 @@ uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch)
 {
     if (epoch < data->order_from)
         return data->order_before;
-    return data->options.order_seed ? data->options.order_seed : data->options.seed;
+    bool given = data->options.order_seed != (uint64_t)MIXT_AUTO;
+    return given ? data->options.order_seed : data->options.seed;
 }
 
 void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from)

@@ -47,9 +47,14 @@ bool mixt__data_can_draw(const char *name)
     return kind && (kind->drawn || kind->draws);
 }
 
+static bool is_given(uint64_t seed)
+{
+    return seed != (uint64_t)MIXT_AUTO;
+}
+
 uint64_t mixt__data_draw_seed(const mixt_data *data)
 {
-    return data->options.draw_seed ? data->options.draw_seed : data->options.seed;
+    return is_given(data->options.draw_seed) ? data->options.draw_seed : data->options.seed;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -230,6 +235,17 @@ mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsign
                       data->kind->name, data->kind->what, takers);
 }
 
+/** A frame and a sample have a length: 0 is none. Inside, 0 seconds are for the kind to say. */
+static mixt_status take_lengths(mixt_data_options *o)
+{
+    const char *none = o->window == 0 ? "window" : o->hop == 0 ? "hop" : o->seconds == 0 ? "seconds" : NULL;
+    if (none)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: %s 0: must be above 0", none);
+    if (o->seconds == MIXT_AUTO)
+        o->seconds = 0;
+    return MIXT_OK;
+}
+
 /** An option that the kind would pass over is a mistake of somebody's. */
 static mixt_status check_used(const mixt_data *data)
 {
@@ -254,13 +270,13 @@ static mixt_status check_used(const mixt_data *data)
         {"min_area", MIXT_DATA_IMAGES, o->min_area > 0},
         {"resize", MIXT_DATA_IMAGES, o->resize},
         {"frames", MIXT_DATA_FRAMES, o->frames},
-        {"draw_seed", MIXT_DATA_DRAWN, o->draw_seed},
+        {"draw_seed", MIXT_DATA_DRAWN, is_given(o->draw_seed)},
         {"mean", MIXT_DATA_IMAGES, o->means},
         {"std", MIXT_DATA_IMAGES, o->stds},
         {"rate", MIXT_DATA_AUDIO, o->rate},
         {"mels", MIXT_DATA_AUDIO, o->mels},
-        {"window", MIXT_DATA_AUDIO, o->window > 0},
-        {"hop", MIXT_DATA_AUDIO, o->hop > 0},
+        {"window", MIXT_DATA_AUDIO, o->window != 25},
+        {"hop", MIXT_DATA_AUDIO, o->hop != 10},
         {"seconds", MIXT_DATA_AUDIO, o->seconds > 0},
         {"tail", MIXT_DATA_AUDIO, o->tail > 0},
         {"shift", MIXT_DATA_AUDIO, o->shift > 0},
@@ -305,6 +321,7 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     MIXT_TRY(mixt__options(mixt_data_options, &data->options, options));
     if (data->options.tail == MIXT_AUTO || data->options.tail == 0) // inside, 0 is for the kind to say, and -1 none
         data->options.tail = data->options.tail == 0 ? -1 : 0;
+    MIXT_TRY(take_lengths(&data->options));
     MIXT_TRY(check_numbers(&data->options));
     MIXT_TRY(check_images(&data->options));
     MIXT_TRY(check_audio(&data->options));

@@ -348,6 +348,7 @@ static zoo_run run_zoo(const zoo_case *c, mixt_dtype format, mixt_dtype keep, ho
     mixt_data *data = mixt_data_new(context, c->data, .samples = 64, .seq = c->seq, .classes = 20, .seed = 3);
     mixt_zoo_options sizes = c->sizes;
     sizes.struct_size = sizeof sizes;
+    sizes.eps = sizes.rope_theta = MIXT_AUTO; // as the macro has them
     mixt_model *model = MIXT_MADE(mixt_model, mixt_zoo_model_with, context, c->model, data, &sizes);
     mixt_trainer *t = mixt_trainer_new(model, .policy = policy, .batch = c->batch, .seed = 7, .lr = 1e-3f,
                                        .optimizer = "sgd", .no_fusion = how.no_fusion, .recompute_budget = how.budget);

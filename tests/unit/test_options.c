@@ -148,6 +148,53 @@ static void zero_is_zero(void **state)
     assert_true(search.lose == 0 && search.budget == 600);
 }
 
+/** The first inputs of generated digits. */
+static void first_digits(const mixt_data_options *options, float *inputs)
+{
+    mixt_data *data;
+    int32_t labels[4];
+    assert_int_equal(mixt_data_open_with("digits:", options, &data), MIXT_OK);
+    assert_int_equal(mixt_data_batch(data, 4, 0, inputs, labels), MIXT_OK);
+    mixt_data_close(data);
+}
+
+/** 0 is a seed like any other; "as the other seed" is not what it says. */
+static void a_seed_of_zero_is_one(void **state)
+{
+    (void)state;
+    static float zero[4 * 784], asked[4 * 784], other[4 * 784];
+    mixt_data_options options = MIXT_OPTIONS(mixt_data_options, .samples = 64, .seed = 0);
+    first_digits(&options, zero);
+    options.seed = 4;
+    first_digits(&options, other);
+    options.draw_seed = options.order_seed = 0;
+    first_digits(&options, asked);
+    assert_memory_equal(zero, asked, sizeof zero);
+    assert_memory_not_equal(zero, other, sizeof zero);
+}
+
+/** Where 0 cannot be meant, it is refused by its name. */
+static void zero_is_refused_where_it_means_nothing(void **state)
+{
+    const fixture *f = *state;
+    mixt_data *data;
+    mixt_model *model;
+    assert_int_equal(mixt_data_open("audio:", &data, .samples = 4, .seconds = 0), MIXT_ERROR_CONFIG);
+    assert_string_equal(mixt_error_text(), "data: seconds 0: must be above 0");
+    assert_int_equal(mixt_data_open("audio:", &data, .samples = 4, .window = 0), MIXT_ERROR_CONFIG);
+    assert_string_equal(mixt_error_text(), "data: window 0: must be above 0");
+    assert_int_equal(mixt_data_open("audio:", &data, .samples = 4, .hop = 0), MIXT_ERROR_CONFIG);
+    assert_string_equal(mixt_error_text(), "data: hop 0: must be above 0");
+    assert_int_equal(mixt_data_open("random:", &data, .samples = 8, .shape = "8", .seq = 8), MIXT_OK);
+    const mixt_zoo_options eps = MIXT_OPTIONS(mixt_zoo_options, .eps = 0);
+    const mixt_zoo_options theta = MIXT_OPTIONS(mixt_zoo_options, .rope_theta = 0);
+    assert_int_equal(mixt_zoo_model_with(f->context, "llama", data, &eps, &model), MIXT_ERROR_ARGUMENT);
+    assert_string_equal(mixt_error_text(), "eps 0: must be above 0");
+    assert_int_equal(mixt_zoo_model_with(f->context, "llama", data, &theta, &model), MIXT_ERROR_ARGUMENT);
+    assert_string_equal(mixt_error_text(), "rope_theta 0: must be above 0");
+    mixt_data_close(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +203,8 @@ int main(void)
         cmocka_unit_test(a_newer_struct_is_taken_where_it_sets_nothing_new),
         cmocka_unit_test(what_was_not_filled_is_refused),
         cmocka_unit_test(zero_is_zero),
+        cmocka_unit_test(a_seed_of_zero_is_one),
+        cmocka_unit_test(zero_is_refused_where_it_means_nothing),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

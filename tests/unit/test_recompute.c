@@ -61,6 +61,7 @@ static mixt_trainer *make(mixt_context *context, const subject *s, const char *p
     *data = mixt_data_new(context, s->data, .samples = 64, .seq = 12, .classes = strstr(s->data, "tokens") ? 50 : 10);
     mixt_zoo_options sizes = s->sizes;
     sizes.struct_size = sizeof sizes;
+    sizes.eps = sizes.rope_theta = MIXT_AUTO; // as the macro has them
     mixt_model *model = MIXT_MADE(mixt_model, mixt_zoo_model_with, context, s->model, *data, &sizes);
     return mixt_trainer_new(model, .batch = BATCH, .accumulate = ACCUMULATE, .precision = precision, .seed = 5,
                             .recompute_budget = budget);

@@ -189,19 +189,18 @@ static void test_refusals(void **state)
         mixt_zoo_options options;
         const char *text;
     } cases[] = {
-        {"mpl", {0}, "did you mean mlp?"},
-        {"gpt", {0}, "needs tokens, the data has"},
-        {"mlp", {.layers = 3}, "model mlp has no layers"},
-        {"mlp", {.norm = "bach"}, "norm 'bach': expected one of auto, none, batch, layer (did you mean batch?)"},
-        {"mlp", {.hidden = hidden, .hidden_count = 17}, "hidden: 17 numbers; at most 16"},
-        {"mlp", {.hidden_count = 2}, "hidden: 2 numbers at NULL"},
-        {"mlp", {.classes = 4}, "classes 4, but the data has 10"},
-        {"mlp", {.label_smoothing = 1}, "label_smoothing 1: must be from 0 to below 1"},
+        {"mpl", MIXT_OPTIONS(mixt_zoo_options), "did you mean mlp?"},
+        {"gpt", MIXT_OPTIONS(mixt_zoo_options), "needs tokens, the data has"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .layers = 3), "model mlp has no layers"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .norm = "bach"),
+         "norm 'bach': expected one of auto, none, batch, layer (did you mean batch?)"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .hidden = hidden, .hidden_count = 17), "hidden: 17 numbers; at most 16"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .hidden_count = 2), "hidden: 2 numbers at NULL"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .classes = 4), "classes 4, but the data has 10"},
+        {"mlp", MIXT_OPTIONS(mixt_zoo_options, .label_smoothing = 1), "label_smoothing 1: must be from 0 to below 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mixt_zoo_options options = cases[i].options;
-        options.struct_size = sizeof options;
-        assert_null(MIXT_MADE(mixt_model, mixt_zoo_model_with, context, cases[i].model, data, &options));
+        assert_null(MIXT_MADE(mixt_model, mixt_zoo_model_with, context, cases[i].model, data, &cases[i].options));
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("expected '%s', found '%s'", cases[i].text, mixt_error_text());
     }

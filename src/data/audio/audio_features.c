@@ -18,8 +18,6 @@ enum {
 mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio *audio)
 {
     o->mels = o->mels ? o->mels : 40;
-    o->window = o->window > 0 ? o->window : 25;
-    o->hop = o->hop > 0 ? o->hop : 10;
     o->seconds = o->seconds > 0 ? o->seconds : 1;
     *audio = (mixt__audio){.shift = o->shift, .noise = o->noise, .time_mask = o->time_mask, .mel_mask = o->mel_mask};
     audio->whole = o->target == MIXT_TARGET_TEXT;

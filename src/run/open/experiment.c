@@ -45,6 +45,18 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
     return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
 }
 
+/** A key of 0 says nothing. */
+static uint64_t seed_of(const mixt__experiment *e, mixt__config_key key)
+{
+    return number(e, key) ? (uint64_t)number(e, key) : (uint64_t)MIXT_AUTO;
+}
+
+static void take_length(const mixt__experiment *e, mixt__config_key key, double *length)
+{
+    double given = mixt__config_float(e->config, key);
+    *length = given > 0 ? given : *length;
+}
+
 /** What does not depend on the part or the model. */
 static void plain_options(const mixt__experiment *e, mixt_data_options *o)
 {
@@ -53,7 +65,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->limit = number(e, MIXT_KEY_DATA_LIMIT);
     o->samples = number(e, MIXT_KEY_DATA_SAMPLES);
     o->in_order = mixt__config_bool(e->config, MIXT_KEY_DATA_IN_ORDER);
-    o->order_seed = (uint64_t)number(e, MIXT_KEY_DATA_ORDER_SEED);
+    o->order_seed = seed_of(e, MIXT_KEY_DATA_ORDER_SEED);
     o->classes = number(e, MIXT_KEY_DATA_CLASSES);
     o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
     o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
@@ -62,7 +74,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->frames = number(e, MIXT_KEY_DATA_FRAMES);
-    o->draw_seed = (uint64_t)number(e, MIXT_KEY_DATA_DRAW_SEED);
+    o->draw_seed = seed_of(e, MIXT_KEY_DATA_DRAW_SEED);
     o->pad = number(e, MIXT_KEY_DATA_PAD);
     o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
     o->min_area = real(e, MIXT_KEY_DATA_MIN_AREA);
@@ -77,9 +89,9 @@ static void audio_options(const mixt__experiment *e, mixt_data_options *o)
 {
     o->rate = number(e, MIXT_KEY_DATA_RATE);
     o->mels = number(e, MIXT_KEY_DATA_MELS);
-    o->window = mixt__config_float(e->config, MIXT_KEY_DATA_WINDOW);
-    o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
-    o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
+    take_length(e, MIXT_KEY_DATA_WINDOW, &o->window);
+    take_length(e, MIXT_KEY_DATA_HOP, &o->hop);
+    take_length(e, MIXT_KEY_DATA_SECONDS, &o->seconds);
     double tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
     o->tail = tail == -1 ? 0 : tail == 0 ? MIXT_AUTO : tail;
     o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
