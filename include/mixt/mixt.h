@@ -3,6 +3,12 @@
  * A context and all that was made from it belong to one thread at a time, and so do all contexts on a GPU together. A
  * data set may be read by several threads at once (mixt_data_batch, mixt_data_read), and mixt_error_text is each
  * thread's own. A context on the CPU has threads of its own: several contexts may train at once, each in its thread.
+ *
+ * Texts have one rule. A `char *`, given behind a `char **` or in a struct, is the caller's: mixt_free it, or the whole
+ * list where its header has a function for that. A `const char *` belongs to the object that was asked (the first
+ * argument), or to the library where none was, and lasts until that object is asked the same thing again, is changed in
+ * what the text tells of, or is freed. A `const char *` that goes in is borrowed for the call, unless its words say
+ * otherwise; NULL is "none".
  */
 #ifndef MIXT_MIXT_H
 #define MIXT_MIXT_H

@@ -64,18 +64,19 @@ typedef enum mixt_severity {
 /** "info", "warning", "critical". */
 MIXT_API const char *mixt_severity_name(mixt_severity severity);
 
-/** One thing that is not as it should be. */
+/** One thing that is not as it should be. Its texts belong to the monitor until the function that found it is called
+ *  again; those of an event until all have heard it. */
 typedef struct mixt_alert {
     int64_t step; /**< the update */
     mixt_severity severity;
     mixt_cause cause;
-    char layer[128];   /**< parameter or layer at fault; "": not known */
+    const char *layer; /**< parameter or layer at fault; "": not known */
     double value;      /**< what was found */
     double usual;      /**< the median of the updates before; NaN: not judged by it */
     double deviations; /**< how far off that is; NaN: not judged by it */
     double limit;      /**< that was passed; NaN: none */
     int64_t silenced;  /**< alerts of this cause that were held back since the last one */
-    char text[256];    /**< all of it, for people */
+    const char *text;  /**< all of it, for people */
 } mixt_alert;
 
 /** What the monitor holds figures against. */
@@ -211,19 +212,21 @@ typedef enum mixt_action {
 /** "precision", …; "none" for anything else. */
 MIXT_API const char *mixt_action_name(mixt_action action);
 
-/** Something that a run does differently from here on: a row of events.jsonl with kind "decision". */
+/** Something that a run does differently from here on: a row of events.jsonl with kind "decision". Texts of a decision
+ *  that is asked for are copied, NULL is ""; those of a controller's decision are its own until its next one, those of
+ * an event until all have heard it. */
 typedef struct mixt_decision {
     int64_t step; /**< the update after which it was made */
     int64_t back; /**< the update that the run goes back to before it acts; -1: it stays where it is */
     mixt_action action;
     mixt_severity severity;
-    mixt_cause cause; /**< MIXT_CAUSE_COUNT: none of them */
-    char layer[128];  /**< PRECISION: the layer, or a glob over layers; "": the whole model */
-    char key[48];     /**< of the configuration, that is set to `to`; "": none. For MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,
+    mixt_cause cause;  /**< MIXT_CAUSE_COUNT: none of them */
+    const char *layer; /**< PRECISION: the layer, or a glob over layers; "": the whole model */
+    const char *key;  /**< of the configuration, that is set to `to`; "": none. For MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,
                            MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
-    char from[64];    /**< what was */
-    char to[64];      /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
-    char text[896];   /**< why, for people */
+    const char *from; /**< what was */
+    const char *to;   /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
+    const char *text; /**< why, for people */
     int64_t bytes_before, bytes_after; /**< MEMORY: of the step, measured when it was acted on; 0: it was not yet */
     const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
                              with the format `to` for `layer` */
@@ -251,13 +254,13 @@ MIXT_API mixt_status mixt_controller_new(const mixt_controller_options *options,
 /** NULL is allowed. */
 MIXT_API void mixt_controller_free(mixt_controller *controller);
 
-/** Why an update needs a decision. */
+/** Why an update needs a decision. Texts are the controller's until it tells of another one; NULL is "". */
 typedef struct mixt_trouble {
     int64_t step;
     mixt_cause cause;
-    char layer[128]; /**< whose gradient was not finite first; "": not known */
-    bool forward;    /**< the loss itself is not finite: no loss scale can help */
-    char text[256];  /**< for people */
+    const char *layer; /**< whose gradient was not finite first; "": not known */
+    bool forward;      /**< the loss itself is not finite: no loss scale can help */
+    const char *text;  /**< for people */
 } mixt_trouble;
 
 /**
@@ -278,20 +281,21 @@ MIXT_API bool mixt_controller_report(mixt_controller *controller, const mixt_tro
 
 enum { MIXT_FINDING_LAYERS = 8 };
 
-/** What is known about a trouble, from a replay or from its signs. Zero-initialised: nothing. */
+/** What is known about a trouble, from a replay or from its signs. Zero-initialised: nothing. Texts are only read; NULL
+ *  is "". */
 typedef struct mixt_finding {
     mixt_cause cause; /**< HARDWARE, PRECISION or DATA where a replay found it; else the trouble's own */
     bool certain;     /**< a replay found it */
     bool persists;    /**< HARDWARE: other bits again when it was replayed once more */
     bool low;         /**< the policy has formats below FP32: precision can be to blame */
     int layer_count;  /**< layers to blame, the first is the worst; 0: not known */
-    char layers[MIXT_FINDING_LAYERS][128];
-    char format[16];  /**< in which those layers compute, or the model: "fp16" */
-    char scaling[32]; /**< how the loss is scaled: "none", "dynamic" or a number */
-    double clip, lr;  /**< largest norm of the gradient, 0: no limit; learning rate */
-    int64_t batch;    /**< that the trouble came with; -1: not known */
-    int64_t good;     /**< the update of the last good state; -1: there is none */
-    char text[512];   /**< what was found, for people; "": nothing */
+    const char *layers[MIXT_FINDING_LAYERS];
+    const char *format;  /**< in which those layers compute, or the model: "fp16" */
+    const char *scaling; /**< how the loss is scaled: "none", "dynamic" or a number */
+    double clip, lr;     /**< largest norm of the gradient, 0: no limit; learning rate */
+    int64_t batch;       /**< that the trouble came with; -1: not known */
+    int64_t good;        /**< the update of the last good state; -1: there is none */
+    const char *text;    /**< what was found, for people; "": nothing */
 } mixt_finding;
 
 /**
@@ -356,7 +360,8 @@ MIXT_API const char *mixt_diagnosis_name(mixt_diagnosis_kind kind);
 
 enum { MIXT_DIAGNOSIS_LAYERS = 4 };
 
-/** What was found, with the figures that say so. */
+/** What was found, with the figures that say so. Texts belong to the snapshots until their next diagnosis; those of an
+ *  event until all have heard it. */
 typedef struct mixt_diagnosis {
     mixt_diagnosis_kind kind;
     mixt_cause cause;   /**< of the row: hardware, precision, data, gradient_anomaly or memory_warning */
@@ -366,15 +371,15 @@ typedef struct mixt_diagnosis {
     int64_t replayed;   /**< updates that were computed again, all replays together */
     /** PRECISION: the layers at fault, the worst first; DEAD_LAYER: the one that is dead; HARDWARE: where the wrong
      *  number was, as far as it can be told. "" after the last one. */
-    char layers[MIXT_DIAGNOSIS_LAYERS][128];
-    char op[48];               /**< PRECISION: the op of the first layer that made such numbers; "": not known */
-    char parameter[128];       /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
+    const char *layers[MIXT_DIAGNOSIS_LAYERS];
+    const char *op;            /**< PRECISION: the op of the first layer that made such numbers; "": not known */
+    const char *parameter;     /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
     int rank;                  /**< of several: the one to blame, or whose samples or values are; -1: not known */
     bool persists;             /**< HARDWARE: a second replay gave other bits once more */
     int64_t epoch, batch;      /**< BATCH: where it comes in the data: epochs from 1, batches from 0 */
     int64_t place, sample;     /**< BATCH: the sample's place in the batch and in the data set; -1: no single one */
     double value, usual, fp32; /**< loss of that update, of those before, of the same update in FP32; NaN: not known */
-    char text[512];            /**< all of it, for people */
+    const char *text;          /**< all of it, for people */
 } mixt_diagnosis;
 
 /** The last two good states of a trainer in host memory, with a record of what each update since has left. */

@@ -180,7 +180,7 @@ MIXT_API const char *mixt_policy_made_by(const mixt_policy *policy);
 MIXT_API mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by);
 /**
  * What the policy rests on: measurements, names of runs, anything.
- * @param yaml receives the map as YAML, for free(); "" when there is none.
+ * @param yaml receives the map as YAML, for mixt_free; "" when there is none.
  */
 MIXT_API mixt_status mixt_policy_evidence(const mixt_policy *policy, char **yaml);
 /** @param yaml a map, nested to depth 32 and with 16384 values at most; NULL or "": none. */

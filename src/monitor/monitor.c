@@ -49,6 +49,7 @@ struct mixt_monitor {
         int64_t severity;
         int64_t wait; // updates until the next
     } told[MIXT_CAUSE_COUNT];
+    mixt__alert_words words[MIXT_ALERTS_MAX], layer_words[MIXT_ALERTS_MAX]; // of the newest update, of the newest look
 };
 
 const char *mixt_cause_name(mixt_cause cause)
@@ -131,6 +132,7 @@ void mixt_monitor_free(mixt_monitor *m)
 typedef struct watching {
     mixt_monitor *monitor;
     const mixt_signals *signals;
+    mixt__alert_words *words; // for the alerts
     mixt_alert *alerts;
     int count;
 } watching;
@@ -153,6 +155,16 @@ static standing stand(const mixt__detector *d, double value)
     return s;
 }
 
+/** One more, with empty texts. There is room for it. */
+static mixt_alert *add_alert(watching *w, int64_t step, mixt_cause cause, double value)
+{
+    mixt__alert_words *words = &w->words[w->count];
+    mixt_alert *a = &w->alerts[w->count++];
+    *words = (mixt__alert_words){0};
+    *a = (mixt_alert){.step = step, .cause = cause, .value = value, .layer = words->layer, .text = words->text};
+    return a;
+}
+
 /** The alert to fill in; NULL where one of its cause was raised not long ago and was no milder. What stays wrong is
  *  repeated ever more rarely. */
 static mixt_alert *raise_alert(watching *w, mixt_cause cause, mixt_severity severity, double value)
@@ -165,8 +177,8 @@ static mixt_alert *raise_alert(watching *w, mixt_cause cause, mixt_severity seve
         m->told[cause].silenced++;
         return NULL;
     }
-    mixt_alert *a = &w->alerts[w->count++];
-    *a = (mixt_alert){.step = step, .severity = severity, .cause = cause, .value = value};
+    mixt_alert *a = add_alert(w, step, cause, value);
+    a->severity = severity;
     a->usual = a->deviations = a->limit = NAN;
     a->silenced = m->told[cause].silenced;
     m->told[cause].step = step;
@@ -176,7 +188,13 @@ static mixt_alert *raise_alert(watching *w, mixt_cause cause, mixt_severity seve
     return a;
 }
 
-#define SAY(alert, ...) snprintf((alert)->text, sizeof(alert)->text, __VA_ARGS__)
+/** Its texts, to write to: those that the monitor has for it. */
+static mixt__alert_words *words_of(const mixt_alert *a)
+{
+    return (mixt__alert_words *)(uintptr_t)a->layer; // the first of them
+}
+
+#define SAY(alert, ...) snprintf(words_of(alert)->text, sizeof words_of(alert)->text, __VA_ARGS__)
 
 static void unusual(mixt_alert *a, const standing *s, const char *what)
 {
@@ -279,8 +297,7 @@ static void tell_limit(watching *w, double norm)
     if (m->above || w->count == MIXT_ALERTS_MAX)
         return;
     m->above = true;
-    mixt_alert *a = &w->alerts[w->count++];
-    *a = (mixt_alert){.step = w->signals->step, .cause = MIXT_CAUSE_GRADIENT_ANOMALY, .value = norm};
+    mixt_alert *a = add_alert(w, w->signals->step, MIXT_CAUSE_GRADIENT_ANOMALY, norm);
     a->severity = MIXT_SEVERITY_WARNING;
     a->usual = a->deviations = NAN;
     a->limit = m->options.grad_norm_max;
@@ -337,7 +354,7 @@ static void check_skips(watching *w)
     if (!a)
         return;
     const char *layer = s->overflow_layer ? s->overflow_layer : "a layer";
-    snprintf(a->layer, sizeof a->layer, "%s", s->overflow_layer ? s->overflow_layer : "");
+    snprintf(words_of(a)->layer, sizeof words_of(a)->layer, "%s", s->overflow_layer ? s->overflow_layer : "");
     if (collapsed)
         SAY(a, "the loss scale has fallen to %g and the gradient of %s still overflows", s->scale, layer);
     else if (many)
@@ -386,7 +403,7 @@ int mixt_monitor_step(mixt_monitor *m, const mixt_signals *signals, mixt_alert a
 {
     if (mixt__need_open(m, "monitor") != MIXT_OK || mixt__need(signals) != MIXT_OK || mixt__need(alerts) != MIXT_OK)
         return 0;
-    watching w = {.monitor = m, .signals = signals, .alerts = alerts};
+    watching w = {.monitor = m, .signals = signals, .words = m->words, .alerts = alerts};
     m->updates++;
     check_loss(&w);
     check_gradient(&w);
@@ -402,15 +419,15 @@ int mixt_monitor_layers(mixt_monitor *m, const mixt_layer_signals *layers, mixt_
     if (mixt__need_open(m, "monitor") != MIXT_OK || mixt__need(layers) != MIXT_OK || mixt__need(alerts) != MIXT_OK)
         return 0;
     const mixt_signals signals = {.step = layers->step};
-    watching w = {.monitor = m, .signals = &signals, .alerts = alerts};
+    watching w = {.monitor = m, .signals = &signals, .words = m->layer_words, .alerts = alerts};
     int count = mixt__layer_rules(&m->layers, layers, found);
     for (int i = 0; i < count; i++) {
         mixt_alert *a = raise_alert(&w, found[i].cause, MIXT_SEVERITY_WARNING, found[i].value);
         if (!a)
             continue;
         a->limit = found[i].limit;
-        snprintf(a->layer, sizeof a->layer, "%s", found[i].layer);
-        snprintf(a->text, sizeof a->text, "%s", found[i].text);
+        snprintf(words_of(a)->layer, sizeof words_of(a)->layer, "%s", found[i].layer);
+        SAY(a, "%s", found[i].text);
     }
     return w.count;
 }

@@ -7,6 +7,11 @@
 
 #include <jansson.h>
 
+/** The texts of an alert; `layer` is the first, so that one leads to the other. */
+typedef struct mixt__alert_words {
+    char layer[128], text[256];
+} mixt__alert_words;
+
 /** NULL when memory ends. */
 json_t *mixt__monitor_pack(const mixt_monitor *monitor);
 /** Bytes that a monitor holds. */

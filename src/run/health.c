@@ -40,7 +40,9 @@ static mixt_status tell_diverged(mixt_run *run, double began, double ended)
     a.usual = began;
     a.deviations = a.limit = NAN;
     r->diverged = true;
-    snprintf(a.text, sizeof a.text,
+    a.layer = "";
+    a.text = run->events.end;
+    snprintf(run->events.end, sizeof run->events.end,
              "diverged: the run ends worse than it began: the loss is %.4g over the last updates and was %.4g at the "
              "first; lower train.lr, or see its alerts and diagnoses",
              ended, began);

@@ -112,6 +112,7 @@ static mixt_status find_own(const looking *l, culprit *worst)
 static mixt_status name_worst(const looking *l, int slot, double *worst)
 {
     mixt_diagnosis *d = l->q->d;
+    mixt__diagnosis_words *words = l->q->words;
     culprit mine, *all;
     int count, at = 0;
     MIXT_TRY(mixt__consensus_agree(l->q->trainer, find_own(l, &mine)));
@@ -119,9 +120,9 @@ static mixt_status name_worst(const looking *l, int slot, double *worst)
     for (int i = 1; i < count; i++)
         at = is_worse(&all[i], &all[at]) ? i : at;
     *worst = all[at].bad;
-    memcpy(d->layers[slot], all[at].layer, sizeof d->layers[slot]);
+    memcpy(words->layers[slot], all[at].layer, sizeof words->layers[slot]);
     if (slot == 0 && *worst > 0) {
-        memcpy(d->op, all[at].op, sizeof d->op);
+        memcpy(words->op, all[at].op, sizeof words->op);
         d->symptom = all[at].symptom;
         d->rank = mixt__trainer_settings_of(l->q->trainer)->ranks > 1 ? (int)all[at].rank : -1;
     }

@@ -32,6 +32,10 @@ struct mixt_controller {
     mixt__handle handle;
     mixt_controller_options options;
     mixt_trouble trouble;
+    char trouble_layer[128], trouble_text[256]; // its own
+    struct {
+        char layer[128], key[48], from[64], to[64], text[896];
+    } said;           // of the newest decision
     bool waiting;     // for mixt_controller_decide about it
     int64_t attempts; // at the trouble under way
     int64_t quiet;    // updates without trouble since the last decision
@@ -65,6 +69,7 @@ mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_con
     if (!c)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a controller");
     c->options = o;
+    c->trouble = (mixt_trouble){.layer = c->trouble_layer, .text = c->trouble_text};
     mixt__handle_add(&c->handle, c, "controller", NULL);
     *controller = c;
     return MIXT_OK;
@@ -96,12 +101,25 @@ static bool is_odd(const mixt_signals *s, const mixt_alert *alerts, int count)
     return odd;
 }
 
-static void describe(mixt_trouble *t, const mixt_signals *s, mixt_cause cause, const char *text)
+static const char *or_empty(const char *text)
 {
-    *t = (mixt_trouble){.step = s->step, .cause = cause, .forward = !isfinite(s->loss)};
-    if (s->skipped && s->overflow_layer)
-        snprintf(t->layer, sizeof t->layer, "%s", s->overflow_layer);
-    snprintf(t->text, sizeof t->text, "%s", text);
+    return text ? text : "";
+}
+
+/** The text may be the one that is there. */
+static void take_text(char *to, size_t size, const char *text)
+{
+    if (text != to)
+        snprintf(to, size, "%s", or_empty(text));
+}
+
+static void describe(mixt_controller *c, const mixt_signals *s, mixt_cause cause, const char *text)
+{
+    c->trouble.step = s->step;
+    c->trouble.cause = cause;
+    c->trouble.forward = !isfinite(s->loss);
+    snprintf(c->trouble_layer, sizeof c->trouble_layer, "%s", s->skipped ? or_empty(s->overflow_layer) : "");
+    snprintf(c->trouble_text, sizeof c->trouble_text, "%s", text);
 }
 
 /** An alert after which waiting would lose more: a loss that stays off, updates that are skipped for good. */
@@ -117,22 +135,21 @@ static const mixt_alert *worst(const mixt_signals *s, const mixt_alert *alerts, 
     return NULL;
 }
 
-static bool find_trouble(const mixt_controller *c, const mixt_signals *s, const mixt_alert *alerts, int count,
-                         mixt_trouble *t)
+static bool find_trouble(mixt_controller *c, const mixt_signals *s, const mixt_alert *alerts, int count)
 {
     char text[256];
     const char *layer = s->overflow_layer ? s->overflow_layer : "a layer";
     const mixt_alert *alert = worst(s, alerts, count);
     if (!isfinite(s->loss)) {
-        describe(t, s, MIXT_CAUSE_LOSS_ANOMALY, "the loss is not finite");
+        describe(c, s, MIXT_CAUSE_LOSS_ANOMALY, "the loss is not finite");
     } else if (c->skips >= SKIPS_RUN && s->scaling && s->scale <= c->options.scale_floor) {
         mixt__print_number(text, sizeof text, "gradients overflow at the lowest loss scale, %g", s->scale);
-        describe(t, s, MIXT_CAUSE_SCALE_COLLAPSE, text);
+        describe(c, s, MIXT_CAUSE_SCALE_COLLAPSE, text);
     } else if (c->skips >= SKIPS_RUN && !s->scaling) {
         snprintf(text, sizeof text, "the gradient of %s is not finite, and no loss scale can fall", layer);
-        describe(t, s, MIXT_CAUSE_OVERFLOW, text);
+        describe(c, s, MIXT_CAUSE_OVERFLOW, text);
     } else if (alert) {
-        describe(t, s, alert->cause, alert->text);
+        describe(c, s, alert->cause, or_empty(alert->text));
     } else {
         return false;
     }
@@ -155,7 +172,7 @@ bool mixt_controller_step(mixt_controller *c, const mixt_signals *signals, const
     c->skips = signals->skipped ? c->skips + 1 : 0;
     if (c->waiting)
         return false;
-    c->waiting = find_trouble(c, signals, alerts, count, &c->trouble);
+    c->waiting = find_trouble(c, signals, alerts, count);
     if (c->waiting) {
         *trouble = c->trouble;
         return true;
@@ -169,7 +186,11 @@ bool mixt_controller_report(mixt_controller *c, const mixt_trouble *trouble)
 {
     if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(trouble) != MIXT_OK || c->waiting)
         return false;
-    c->trouble = *trouble;
+    c->trouble.step = trouble->step;
+    c->trouble.cause = trouble->cause;
+    c->trouble.forward = trouble->forward;
+    take_text(c->trouble_layer, sizeof c->trouble_layer, trouble->layer);
+    take_text(c->trouble_text, sizeof c->trouble_text, trouble->text);
     c->waiting = true;
     return true;
 }
@@ -237,9 +258,9 @@ static bool raise(deciding *q, const char *layer, bool certain)
     SET(c->raised[at].format, "%s", q->f->format);
     c->raised[at].standing = again || certain || !*layer ? PINNED : RAISED;
     q->d->action = MIXT_ACTION_PRECISION;
-    SET(q->d->layer, "%s", layer);
-    SET(q->d->from, "%s", q->f->format);
-    SET(q->d->to, "fp32");
+    SET(q->c->said.layer, "%s", layer);
+    SET(q->c->said.from, "%s", q->f->format);
+    SET(q->c->said.to, "fp32");
     return true;
 }
 
@@ -249,8 +270,8 @@ static bool go_again(deciding *q)
     if (q->f->cause != MIXT_CAUSE_HARDWARE || q->f->persists || !can_go_back(q))
         return false;
     q->d->action = MIXT_ACTION_ROLLBACK;
-    SET(q->d->from, "%lld", (long long)q->c->trouble.step);
-    SET(q->d->to, "%lld", (long long)q->f->good);
+    SET(q->c->said.from, "%lld", (long long)q->c->trouble.step);
+    SET(q->c->said.to, "%lld", (long long)q->f->good);
     return true;
 }
 
@@ -274,9 +295,9 @@ static bool scale(deciding *q)
         return false;
     q->c->scaled = true;
     q->d->action = MIXT_ACTION_SCALE;
-    SET(q->d->key, "train.loss_scale");
-    SET(q->d->from, "%s", q->f->scaling);
-    SET(q->d->to, "dynamic");
+    SET(q->c->said.key, "train.loss_scale");
+    SET(q->c->said.from, "%s", q->f->scaling);
+    SET(q->c->said.to, "dynamic");
     return true;
 }
 
@@ -307,7 +328,7 @@ static bool skip(deciding *q)
         return false;
     q->c->skipped++;
     q->d->action = MIXT_ACTION_SKIP;
-    SET(q->d->to, "%lld", (long long)q->f->batch);
+    SET(q->c->said.to, "%lld", (long long)q->f->batch);
     return true;
 }
 
@@ -317,9 +338,9 @@ static bool clip(deciding *q)
         return false;
     q->c->clipped = true;
     q->d->action = MIXT_ACTION_CLIP;
-    SET(q->d->key, "train.clip");
-    mixt__print_number(q->d->from, sizeof q->d->from, "%.9g", q->f->clip);
-    mixt__print_number(q->d->to, sizeof q->d->to, "%.9g", q->f->clip > 0 ? q->f->clip / 4 : 1);
+    SET(q->c->said.key, "train.clip");
+    mixt__print_number(q->c->said.from, sizeof q->c->said.from, "%.9g", q->f->clip);
+    mixt__print_number(q->c->said.to, sizeof q->c->said.to, "%.9g", q->f->clip > 0 ? q->f->clip / 4 : 1);
     return true;
 }
 
@@ -329,9 +350,9 @@ static bool slow_down(deciding *q)
         return false;
     q->c->slower++;
     q->d->action = MIXT_ACTION_LR;
-    SET(q->d->key, "train.lr");
-    mixt__print_number(q->d->from, sizeof q->d->from, "%.9g", q->f->lr);
-    mixt__print_number(q->d->to, sizeof q->d->to, "%.9g", q->f->lr / 2);
+    SET(q->c->said.key, "train.lr");
+    mixt__print_number(q->c->said.from, sizeof q->c->said.from, "%.9g", q->f->lr);
+    mixt__print_number(q->c->said.to, sizeof q->c->said.to, "%.9g", q->f->lr / 2);
     return true;
 }
 
@@ -352,12 +373,24 @@ static bool find_remedy(deciding *q)
 static void explain(deciding *q, bool stop)
 {
     const mixt_controller *c = q->c;
-    const char *found = *q->f->text ? q->f->text : "";
+    const char *found = q->f->text;
     if (stop)
-        SET(q->d->text, "%s%s%s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
+        SET(q->c->said.text, "%s%s%s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
             c->trouble.text, *found ? "; " : "", found, (long long)c->attempts - 1, c->attempts == 2 ? "" : "s");
     else
-        SET(q->d->text, "%s%s%s", c->trouble.text, *found ? "; " : "", found);
+        SET(q->c->said.text, "%s%s%s", c->trouble.text, *found ? "; " : "", found);
+}
+
+/** A decision with empty texts of the controller's. */
+static mixt_decision start_decision(mixt_controller *c)
+{
+    memset(&c->said, 0, sizeof c->said);
+    return (mixt_decision){.back = -1,
+                           .layer = c->said.layer,
+                           .key = c->said.key,
+                           .from = c->said.from,
+                           .to = c->said.to,
+                           .text = c->said.text};
 }
 
 bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mixt_decision *decision)
@@ -365,8 +398,16 @@ bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mix
     if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(finding) != MIXT_OK ||
         mixt__need(decision) != MIXT_OK || !c->waiting)
         return false;
-    deciding q = {.c = c, .f = finding, .d = decision};
-    *decision = (mixt_decision){.step = c->trouble.step, .back = -1, .severity = MIXT_SEVERITY_WARNING};
+    mixt_finding known = *finding;
+    deciding q = {.c = c, .f = &known, .d = decision};
+    known.format = or_empty(known.format);
+    known.scaling = or_empty(known.scaling);
+    known.text = or_empty(known.text);
+    for (int i = 0; i < MIXT_FINDING_LAYERS; i++)
+        known.layers[i] = or_empty(known.layers[i]);
+    *decision = start_decision(c);
+    decision->step = c->trouble.step;
+    decision->severity = MIXT_SEVERITY_WARNING;
     decision->cause = finding->certain ? finding->cause : c->trouble.cause;
     c->waiting = false;
     c->attempts++;
@@ -394,11 +435,13 @@ bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
     for (int64_t i = c->raised_count - 1; i >= 0; i--) {
         if (c->raised[i].standing != RAISED)
             continue;
-        *decision = (mixt_decision){.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT};
-        SET(decision->layer, "%s", c->raised[i].layer);
-        SET(decision->from, "fp32");
-        SET(decision->to, "%s", c->raised[i].format);
-        SET(decision->text, "no trouble for %lld updates since it was raised on suspicion", (long long)c->quiet);
+        *decision = start_decision(c);
+        decision->action = MIXT_ACTION_PRECISION;
+        decision->cause = MIXT_CAUSE_COUNT;
+        SET(c->said.layer, "%s", c->raised[i].layer);
+        SET(c->said.from, "fp32");
+        SET(c->said.to, "%s", c->raised[i].format);
+        SET(c->said.text, "no trouble for %lld updates since it was raised on suspicion", (long long)c->quiet);
         c->raised[i].standing = LOWERED;
         c->quiet = 0;
         return true;

@@ -21,19 +21,47 @@ const char *mixt_action_name(mixt_action action)
     return (unsigned)action < MIXT_ACTION_COUNT ? names[action] : "none";
 }
 
+/** Bytes of a text at most, its end included: those of a layer, a configuration's key, a value. */
+enum { LAYER = 128, KEY = 48, VALUE = 64 };
+
+static mixt_status check_length(const char *what, const char *text, size_t most)
+{
+    if (!text || strlen(text) < most)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "%s of a decision, '%.40s…', has %zu bytes: there is room for %zu", what,
+                      text, strlen(text), most - 1);
+}
+
+/** Its texts, in one piece of memory that begins with its layer. */
+#define TEXTS(X) X(layer) X(key) X(from) X(to) X(text) X(policy)
+
 mixt_status mixt__decision_copy(const mixt_decision *decision, mixt_decision *copy)
 {
+    size_t bytes = 0;
+    MIXT_TRY(check_length("layer", decision->layer, LAYER));
+    MIXT_TRY(check_length("key", decision->key, KEY));
+    MIXT_TRY(check_length("from", decision->from, VALUE));
+    MIXT_TRY(check_length("to", decision->to, VALUE));
+#define COUNT(name) bytes += 1 + (decision->name ? strlen(decision->name) : 0);
+    TEXTS(COUNT)
+#undef COUNT
+    char *at = mixt__alloc(bytes);
+    if (!at)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a decision");
     *copy = *decision;
-    if (!decision->policy)
-        return MIXT_OK;
-    copy->policy = mixt__strdup(decision->policy);
-    return copy->policy ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a decision");
+#define COPY(name)                                                                                                     \
+    copy->name = strcpy(at, decision->name ? decision->name : "");                                                     \
+    at += strlen(at) + 1;
+    TEXTS(COPY)
+#undef COPY
+    copy->policy = decision->policy ? copy->policy : NULL;
+    return MIXT_OK;
 }
 
 void mixt__decision_free(mixt_decision *decision)
 {
-    mixt__free((char *)(uintptr_t)decision->policy); // its own copy
-    decision->policy = NULL;
+    mixt__free((char *)(uintptr_t)decision->layer); // the first of its own texts
+    decision->layer = NULL;
 }
 
 const char *mixt__decision_text(const mixt_decision *d, char text[MIXT_DECISION_TEXT])
@@ -102,13 +130,12 @@ static const char *severity_at(int i)
     return mixt_severity_name((mixt_severity)i);
 }
 
-/** A text of at most `size` - 1 bytes; null is "". */
-static bool take_text(const json_t *object, const char *name, char *text, size_t size)
+/** A text; null is "". @return false where it is something else */
+static bool take_text(const json_t *object, const char *name, const char **text)
 {
     const json_t *value = json_object_get(object, name);
-    const char *found = json_is_string(value) ? json_string_value(value) : "";
-    snprintf(text, size, "%s", found);
-    return strlen(found) < size && (json_is_string(value) || !value || json_is_null(value));
+    *text = json_is_string(value) ? json_string_value(value) : "";
+    return json_is_string(value) || !value || json_is_null(value);
 }
 
 mixt_status mixt__decision_read(const json_t *row, mixt_decision *d, bool *found)
@@ -116,27 +143,27 @@ mixt_status mixt__decision_read(const json_t *row, mixt_decision *d, bool *found
     const json_t *evidence = json_object_get(row, "evidence"), *step = json_object_get(row, "step");
     const json_t *back = json_object_get(evidence, "back");
     const char *kind = json_string_value(json_object_get(row, "kind"));
-    *d = (mixt_decision){.step = json_integer_value(step), .back = -1};
+    mixt_decision said = {.step = json_integer_value(step), .back = -1};
+    *d = (mixt_decision){0};
     const char *action = json_string_value(json_object_get(row, "action"));
     *found = kind && !strcmp(kind, "decision") && !(action && !strcmp(action, "phase")); // those follow from the policy
     if (!*found)
         return MIXT_OK;
-    d->action = (mixt_action)find_word(json_object_get(row, "action"), action_at, MIXT_ACTION_COUNT);
-    d->cause = (mixt_cause)find_word(json_object_get(row, "cause"), cause_at, MIXT_CAUSE_COUNT);
-    d->severity = (mixt_severity)find_word(json_object_get(row, "severity"), severity_at, MIXT_SEVERITY_CRITICAL);
+    said.action = (mixt_action)find_word(json_object_get(row, "action"), action_at, MIXT_ACTION_COUNT);
+    said.cause = (mixt_cause)find_word(json_object_get(row, "cause"), cause_at, MIXT_CAUSE_COUNT);
+    said.severity = (mixt_severity)find_word(json_object_get(row, "severity"), severity_at, MIXT_SEVERITY_CRITICAL);
     if (json_is_integer(back))
-        d->back = json_integer_value(back);
-    bool good = json_is_integer(step) && d->step >= 0 && d->back <= d->step && d->action < MIXT_ACTION_COUNT;
-    good = take_text(row, "layer", d->layer, sizeof d->layer) && good;
-    good = take_text(row, "from", d->from, sizeof d->from) && good;
-    good = take_text(row, "to", d->to, sizeof d->to) && good;
-    good = take_text(evidence, "key", d->key, sizeof d->key) && good;
-    (void)take_text(evidence, "text", d->text, sizeof d->text); // for people: what is too long is cut
+        said.back = json_integer_value(back);
+    bool good = json_is_integer(step) && said.step >= 0 && said.back <= said.step && said.action < MIXT_ACTION_COUNT;
+    good = take_text(row, "layer", &said.layer) && good;
+    good = take_text(row, "from", &said.from) && good;
+    good = take_text(row, "to", &said.to) && good;
+    good = take_text(evidence, "key", &said.key) && good;
+    (void)take_text(evidence, "text", &said.text); // for people
     if (!good)
         return mixt__fail(MIXT_ERROR_FORMAT, "a decision with step, action, layer, from and to was expected");
-    mixt_decision with = *d;
-    with.policy = json_string_value(json_object_get(evidence, "policy"));
-    return mixt__decision_copy(&with, d);
+    said.policy = json_string_value(json_object_get(evidence, "policy"));
+    return mixt__decision_copy(&said, d);
 }
 
 /* ---- policies ---- */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/** A copy that owns its policy, for mixt__decision_free. */
+/** A copy that owns its texts, for mixt__decision_free; those that are NULL become "", but for the policy. */
 mixt_status mixt__decision_copy(const mixt_decision *decision, mixt_decision *copy);
 void mixt__decision_free(mixt_decision *decision);
 

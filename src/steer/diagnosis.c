@@ -157,14 +157,14 @@ static mixt_status blame_precision(mixt__inquiry *q)
     d->cause = MIXT_CAUSE_PRECISION;
     d->symptom = symptom == MIXT_CAUSE_SCALE_COLLAPSE ? symptom : d->symptom;
     int length =
-        snprintf(d->text, sizeof d->text,
+        snprintf(q->words->text, sizeof q->words->text,
                  "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)",
                  (long long)d->step, d->value, d->fp32);
     if (*d->layers[0])
-        length += snprintf(d->text + length, sizeof d->text - (size_t)length, "; first to go wrong is %s of %s", d->op,
-                           d->layers[0]);
-    if (d->rank >= 0 && (size_t)length < sizeof d->text)
-        snprintf(d->text + length, sizeof d->text - (size_t)length, " on rank %d", d->rank);
+        length += snprintf(q->words->text + length, sizeof q->words->text - (size_t)length,
+                           "; first to go wrong is %s of %s", d->op, d->layers[0]);
+    if (d->rank >= 0 && (size_t)length < sizeof q->words->text)
+        snprintf(q->words->text + length, sizeof q->words->text - (size_t)length, " on rank %d", d->rank);
     return MIXT_OK;
 }
 
@@ -173,7 +173,7 @@ static void blame_dead(mixt__inquiry *q)
     mixt_diagnosis *d = q->d;
     d->kind = MIXT_DIAGNOSIS_DEAD_LAYER;
     d->cause = d->symptom = MIXT_CAUSE_GRADIENT_ANOMALY;
-    snprintf(d->text, sizeof d->text,
+    snprintf(q->words->text, sizeof q->words->text,
              "dead layer: from update %lld on layer %s gives nothing but 0, in FP32 too: it learns nothing any more",
              (long long)d->step, *d->layers[0] ? d->layers[0] : "(not found)");
 }
@@ -250,15 +250,21 @@ static mixt_status say_memory(const mixt__diagnose_request *r, mixt_diagnosis *d
     d->cause = MIXT_CAUSE_MEMORY_WARNING;
     d->step = r->step ? r->step : mixt__trainer_steps(r->ring->trainer);
     d->good = mixt__trainer_steps(r->ring->trainer); // nothing was computed wrong: the state is good as it is
-    snprintf(d->text, sizeof d->text, "memory: short since update %lld; nothing was computed wrong",
+    snprintf(r->words->text, sizeof r->words->text, "memory: short since update %lld; nothing was computed wrong",
              (long long)d->step);
     return MIXT_OK;
 }
 
 mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
 {
-    mixt__inquiry q = {.ring = r->ring, .trainer = r->ring->trainer, .d = d};
+    mixt__inquiry q = {.ring = r->ring, .trainer = r->ring->trainer, .d = d, .words = r->words};
     *d = (mixt_diagnosis){.cause = r->symptom, .symptom = r->symptom, .good = -1, .place = -1, .sample = -1};
+    memset(r->words, 0, sizeof *r->words);
+    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS; i++)
+        d->layers[i] = r->words->layers[i];
+    d->op = r->words->op;
+    d->parameter = r->words->parameter;
+    d->text = r->words->text;
     d->rank = -1;
     d->value = d->usual = d->fp32 = NAN;
     if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)

@@ -7,12 +7,19 @@
 
 #include <jansson.h>
 
+/** The texts of a diagnosis, which its pointers lead to. */
+typedef struct mixt__diagnosis_words {
+    char layers[MIXT_DIAGNOSIS_LAYERS][128];
+    char op[48], parameter[128], text[512];
+} mixt__diagnosis_words;
+
 typedef struct mixt__diagnose_request {
-    mixt__snapshots *ring; // with its trainer
-    const mixt_data *data; // that it trains on
-    int64_t step;          // the update at which something was seen; 0: the newest
-    mixt_cause symptom;    // what was seen
-    bool stay;             // leave the trainer where it was, and the ring as it is; else both go back to the good state
+    mixt__snapshots *ring;        // with its trainer
+    const mixt_data *data;        // that it trains on
+    int64_t step;                 // the update at which something was seen; 0: the newest
+    mixt_cause symptom;           // what was seen
+    mixt__diagnosis_words *words; // for what is found: they must live as long as it is looked at
+    bool stay; // leave the trainer where it was, and the ring as it is; else both go back to the good state
 } mixt__diagnose_request;
 
 /** Goes back to a good state, computes the same updates again, and compares. The trainer has its own policy and, to the

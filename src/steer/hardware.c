@@ -241,13 +241,13 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
     bool weight = segment >= 0;
     segment = weight ? segment : find_gradient(q, first);
     if (segment >= 0) {
-        snprintf(d->parameter, sizeof d->parameter, "%s", name_of(q, segment));
-        mixt__layer_of(d->parameter, d->layers[0]);
+        snprintf(q->words->parameter, sizeof q->words->parameter, "%s", name_of(q, segment));
+        mixt__layer_of(d->parameter, q->words->layers[0]);
     }
     char where[32] = "";
     if (d->rank >= 0)
         snprintf(where, sizeof where, " on rank %d", d->rank);
-    snprintf(d->text, sizeof d->text,
+    snprintf(q->words->text, sizeof q->words->text,
              "hardware: update %lld gave other bits%s when it was computed again from update %lld%s%s",
              (long long)d->step, where, (long long)mixt__snapshots_before(q->ring, d->step),
              segment < 0 ? ""
@@ -279,7 +279,7 @@ static mixt_status replay_again(mixt__inquiry *q, const kept *first)
         MIXT_TRY(mixt__consensus_any(q->trainer, &d->persists, &rank));
     }
     size_t length = strlen(d->text);
-    snprintf(d->text + length, sizeof d->text - length, "; %s",
+    snprintf(q->words->text + length, sizeof q->words->text - length, "; %s",
              d->persists ? "a second replay gave other bits again: the machine is not to be trusted"
                          : "a second replay gave the bits of the first: it happened once");
     return MIXT_OK;

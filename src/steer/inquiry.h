@@ -17,6 +17,7 @@ typedef struct mixt__inquiry {
     unsigned signs;        // between the two
     mixt__usual_row usual; // before
     mixt_diagnosis *d;
+    mixt__diagnosis_words *words; // of d
 } mixt__inquiry;
 
 /** Computes all updates that are known once more and compares bits. Where they differ: since when, which parameter, and

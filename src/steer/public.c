@@ -10,6 +10,7 @@ struct mixt_snapshots {
     mixt_trainer *trainer;
     mixt_data *data;
     mixt__snapshots ring;
+    mixt__diagnosis_words words; // of its newest diagnosis
 };
 
 static mixt_status make(mixt_snapshots *s, int64_t every)
@@ -72,6 +73,6 @@ mixt_status mixt_snapshots_diagnose(mixt_snapshots *s, mixt_cause symptom, mixt_
 {
     MIXT_TRY(mixt__need_open(s, "snapshots"));
     MIXT_TRY(mixt__need_in(s->trainer->context, diagnosis));
-    mixt__diagnose_request request = {.ring = &s->ring, .data = s->data, .symptom = symptom};
+    mixt__diagnose_request request = {.ring = &s->ring, .data = s->data, .symptom = symptom, .words = &s->words};
     return mixt__context_note(s->trainer->context, mixt__diagnose(&request, diagnosis));
 }

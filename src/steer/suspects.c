@@ -216,16 +216,16 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->place = place < 0 ? -1 : place + c->pass % parts_of(s) * s->batch;
     d->sample = place < 0 ? -1 : mixt__data_sample_at(data, &which, d->place);
     d->rank = s->ranks > 1 ? c->rank : -1;
-    int length = snprintf(d->text, sizeof d->text,
+    int length = snprintf(c->q->words->text, sizeof c->q->words->text,
                           "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
                           (long long)d->batch, (long long)d->epoch, file_of(info), c->loss, c->others);
-    size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
+    size_t used = (size_t)length < sizeof c->q->words->text ? (size_t)length : sizeof c->q->words->text - 1;
     char where[32] = "";
     if (d->rank >= 0)
         snprintf(where, sizeof where, " on rank %d", d->rank);
     if (place >= 0)
-        snprintf(d->text + used, sizeof d->text - used, "; sample %lld, place %lld of the batch,%s %s",
-                 (long long)d->sample, (long long)d->place, where,
+        snprintf(c->q->words->text + used, sizeof c->q->words->text - used,
+                 "; sample %lld, place %lld of the batch,%s %s", (long long)d->sample, (long long)d->place, where,
                  broken ? "has an input that is not finite" : "does it");
     return MIXT_OK;
 }
@@ -253,14 +253,15 @@ static void blame_optimizer(const court *c)
     d->cause = MIXT_CAUSE_DATA;
     d->step = row ? row->step : q->begin - 1;
     int length =
-        snprintf(d->text, sizeof d->text,
+        snprintf(q->words->text, sizeof q->words->text,
                  "optimizer: before update %lld any batch has a loss of about %.4g in FP32, usual was %.4g: the "
                  "updates before were too large",
                  (long long)q->begin, c->others, q->usual.loss);
-    size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
+    size_t used = (size_t)length < sizeof q->words->text ? (size_t)length : sizeof q->words->text - 1;
     if (row)
-        snprintf(d->text + used, sizeof d->text - used, "; the learning rate was %.4g at update %lld, %.4g before",
-                 (double)row->lr, (long long)row->step, mixt__trace_usual(&q->ring->trace, row->step).lr);
+        snprintf(q->words->text + used, sizeof q->words->text - used,
+                 "; the learning rate was %.4g at update %lld, %.4g before", (double)row->lr, (long long)row->step,
+                 mixt__trace_usual(&q->ring->trace, row->step).lr);
 }
 
 /** @param usual NaN: nothing is, and only what is not finite stands out */
@@ -296,7 +297,7 @@ static void blame_machine(const court *c)
     d->rank = mixt__trace_worst_rank(&c->q->ring->trace, c->q->begin);
     if (d->rank >= 0)
         snprintf(where, sizeof where, " on rank %d", d->rank);
-    snprintf(d->text, sizeof d->text,
+    snprintf(c->q->words->text, sizeof c->q->words->text,
              "hardware: update %lld goes wrong%s each time it is computed (loss %.4g, %.4g in FP32), yet its batch has "
              "a loss of %.4g in FP32 from the same weights: the machine is not to be trusted",
              (long long)d->step, where, d->value, d->fp32, c->loss);
@@ -321,7 +322,7 @@ static mixt_status judge_suspect(court *c)
     if (all)
         blame_optimizer(c);
     else
-        snprintf(q->d->text, sizeof q->d->text,
+        snprintf(q->words->text, sizeof q->words->text,
                  "nothing: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g",
                  (long long)q->begin, c->loss, c->others);
     return MIXT_OK;

@@ -63,6 +63,7 @@ typedef struct trial {
     int64_t seen_at;      // when
     int64_t false_alarms; // before the fault
     mixt_diagnosis d;
+    mixt__diagnosis_words words; // of d: what came out is looked at where it was found
 } trial;
 
 typedef struct trial_state {
@@ -180,7 +181,7 @@ static inline mixt_status trial_train(trial *t, trial_state *s)
     t->seen_at = s->e.trainer->inner->attempts;
     if (!wrong)
         return MIXT_OK;
-    mixt__diagnose_request request = {.ring = &s->ring, .data = s->e.train, .symptom = cause};
+    mixt__diagnose_request request = {.ring = &s->ring, .data = s->e.train, .symptom = cause, .words = &t->words};
     return mixt__diagnose(&request, &t->d);
 }
 

@@ -52,9 +52,9 @@ static mixt_finding signs(const char *layer)
 {
     mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .low = true, .clip = 0, .lr = 0.1, .batch = 17, .good = 100};
     f.layer_count = *layer != 0;
-    snprintf(f.layers[0], sizeof f.layers[0], "%s", layer);
-    snprintf(f.format, sizeof f.format, "fp16");
-    snprintf(f.scaling, sizeof f.scaling, "none");
+    f.layers[0] = layer;
+    f.format = "fp16";
+    f.scaling = "none";
     return f;
 }
 
@@ -201,7 +201,7 @@ static void a_fixed_scale_becomes_a_moving_one(void **state)
     mixt_trouble t;
     mixt_decision d;
     mixt_signals s = healthy(3);
-    snprintf(f.scaling, sizeof f.scaling, "1048576");
+    f.scaling = "1048576";
     s.skipped = true;
     assert_false(step(c, &s, &t)); // a single one has changed nothing
     assert_true(step(c, &s, &t));
@@ -232,7 +232,7 @@ static void what_was_lowered_and_raised_stays_raised(void **state)
     assert_false(mixt_controller_lower(c, &d)); // never again
     f.certain = true;
     f.cause = MIXT_CAUSE_PRECISION;
-    snprintf(f.layers[0], sizeof f.layers[0], "fc.1");
+    f.layers[0] = "fc.1";
     assert_string_equal(nan_loss(c, &f).layer, "fc.1");
     rest(c, 1000);
     assert_false(mixt_controller_lower(c, &d)); // a replay blamed it
@@ -314,10 +314,10 @@ static void a_row_reads_back(void **state)
     mixt_decision d = {.step = 150, .back = 100, .action = MIXT_ACTION_CLIP, .severity = MIXT_SEVERITY_WARNING}, again;
     bool found;
     d.cause = MIXT_CAUSE_DATA;
-    snprintf(d.key, sizeof d.key, "train.clip");
-    snprintf(d.from, sizeof d.from, "0");
-    snprintf(d.to, sizeof d.to, "1");
-    snprintf(d.text, sizeof d.text, "why");
+    d.key = "train.clip";
+    d.from = "0";
+    d.to = "1";
+    d.text = "why";
     d.policy = "default: fp32\n";
     json_t *row = mixt__decision_row(&d, 2.5);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), "decision");
@@ -333,6 +333,33 @@ static void a_row_reads_back(void **state)
     json_decref(row);
 }
 
+/** What is asked for is copied; a text that is too long is refused by name. */
+static void a_copy_owns_its_texts(void **state)
+{
+    (void)state;
+    char to[80] = "0.25";
+    mixt_decision d = {.action = MIXT_ACTION_CLIP, .key = "train.clip", .to = to}, copy = {0};
+    assert_int_equal(mixt__decision_copy(&d, &copy), MIXT_OK);
+    to[0] = '9';
+    assert_string_equal(copy.to, "0.25");
+    assert_true(!*copy.layer && !*copy.from && !*copy.text && !copy.policy); // NULL is none
+    mixt__decision_free(&copy);
+    memset(to, '1', sizeof to - 1);
+    assert_int_equal(mixt__decision_copy(&d, &copy), MIXT_ERROR_ARGUMENT);
+    assert_non_null(strstr(mixt_error_text(), "to of a decision"));
+}
+
+/** A finding with nothing in it: its texts are NULL. */
+static void nothing_is_known(void **state)
+{
+    (void)state;
+    mixt_controller *c = open_with(MAY_ALL, 6, 100);
+    mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .batch = -1, .good = -1};
+    mixt_decision d = nan_loss(c, &f);
+    assert_true(d.action == MIXT_ACTION_CLIP && *d.text && !*d.layer);
+    mixt_controller_free(c);
+}
+
 static void a_decision_changes_a_policy(void **state)
 {
     (void)state;
@@ -340,9 +367,9 @@ static void a_decision_changes_a_policy(void **state)
     mixt_policy_rule rule;
     mixt_decision d = {.step = 7, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_PRECISION, .text = "it broke"};
     char *evidence;
-    snprintf(d.layer, sizeof d.layer, "fc.0");
-    snprintf(d.from, sizeof d.from, "fp16");
-    snprintf(d.to, sizeof d.to, "fp32");
+    d.layer = "fc.0";
+    d.from = "fp16";
+    d.to = "fp32";
     assert_int_equal(mixt_policy_parse("default: fp16\nclip: 1\nevidence: {a: b}\n", "test", &now), MIXT_OK);
     assert_int_equal(mixt__decision_policy(&d, now, &next), MIXT_OK);
     assert_int_equal(mixt_policy_count(next), 1);
@@ -353,18 +380,18 @@ static void a_decision_changes_a_policy(void **state)
     assert_true(strstr(evidence, "a: b") && strstr(evidence, "it broke"));
     free(evidence);
     mixt_policy_free(now);
-    snprintf(d.to, sizeof d.to, "fp16"); // and back: the rule is replaced
+    d.to = "fp16"; // and back: the rule is replaced
     assert_int_equal(mixt__decision_policy(&d, next, &now), MIXT_OK);
     assert_int_equal(mixt_policy_count(now), 1);
     mixt_policy_free(next);
-    d.layer[0] = '\0';
-    snprintf(d.to, sizeof d.to, "fp32");
+    d.layer = "";
+    d.to = "fp32";
     assert_int_equal(mixt__decision_policy(&d, now, &next), MIXT_OK);
     mixt_dtype forward;
     mixt_policy_default(next, &forward, NULL);
     assert_true(forward == MIXT_DTYPE_FP32 && !mixt_policy_count(next));
     mixt_policy_free(next);
-    snprintf(d.to, sizeof d.to, "fp5");
+    d.to = "fp5";
     assert_int_equal(mixt__decision_policy(&d, now, &next), MIXT_ERROR_ARGUMENT);
     assert_null(next);
     mixt_policy_free(now);
@@ -386,6 +413,8 @@ int main(void)
         cmocka_unit_test(its_memory_is_found_again),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_row_reads_back),
+        cmocka_unit_test(a_copy_owns_its_texts),
+        cmocka_unit_test(nothing_is_known),
         cmocka_unit_test(a_decision_changes_a_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

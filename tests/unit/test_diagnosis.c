@@ -46,6 +46,8 @@ static void leaves_no_trace(void **state)
         update(&plain, 60);
         mixt__diagnose_request r = {.ring = &asked.ring, .data = asked.e.train, .symptom = MIXT_CAUSE_LOSS_ANOMALY};
         mixt_diagnosis d;
+        mixt__diagnosis_words words;
+        r.words = &words;
         r.stay = true;
         assert_int_equal(mixt__diagnose(&r, &d), MIXT_OK);
         assert_int_equal(d.kind, MIXT_DIAGNOSIS_NOTHING);
@@ -172,6 +174,9 @@ static void makes_rows(void **state)
     mixt_diagnosis d = {.kind = MIXT_DIAGNOSIS_BATCH, .cause = MIXT_CAUSE_DATA, .step = 7, .good = 5, .sample = 11};
     (void)state;
     d.value = NAN;
+    d.op = d.parameter = d.text = "";
+    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS; i++)
+        d.layers[i] = "";
     json_t *row = mixt__diagnosis_row(&d, 9, 1.5);
     assert_int_equal(json_integer_value(json_object_get(row, "step")), 9);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), "diagnosis");

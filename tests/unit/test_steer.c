@@ -28,15 +28,16 @@ typedef struct seen {
     bool no_memory; // as if there were none for good states
     int heard;
     mixt_decision last;
+    char to[64]; // of the last: its own texts are gone
 } seen;
 
 static mixt_decision clipping(bool back)
 {
     mixt_decision d = {.back = back ? 0 : -1, .action = MIXT_ACTION_CLIP, .cause = MIXT_CAUSE_COUNT};
-    snprintf(d.key, sizeof d.key, "train.clip");
-    snprintf(d.from, sizeof d.from, "0");
-    snprintf(d.to, sizeof d.to, "0.25");
-    snprintf(d.text, sizeof d.text, "a test asks for it");
+    d.key = "train.clip";
+    d.from = "0";
+    d.to = "0.25";
+    d.text = "a test asks for it";
     return d;
 }
 
@@ -48,6 +49,7 @@ static mixt_status watch(void *user, mixt_run *run, const mixt_event *event)
     if (event->kind == MIXT_EVENT_DECISION) {
         s->heard++;
         s->last = *event->decision;
+        snprintf(s->to, sizeof s->to, "%s", event->decision->to);
     }
     if (event->kind != MIXT_EVENT_STEP || event->step->step != s->ask_at || s->heard)
         return MIXT_OK;
@@ -133,7 +135,7 @@ static void trouble_without_memory(void **state)
     seen s = {.no_memory = true};
     mixt_run_result r = train("short", "auto.steer=true faults=nan_data@27", &s);
     assert_int_equal(s.last.action, MIXT_ACTION_SKIP);
-    assert_string_equal(s.last.to, "26");
+    assert_string_equal(s.to, "26");
     assert_true(s.last.back == 24 && r.decisions == 1 && r.steps == 40);
 }
 

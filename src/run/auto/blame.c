@@ -25,9 +25,11 @@ void mixt__blame(mixt_run *run, int64_t step, mixt_finding *finding)
     mixt_debug_info info = mixt_debug_describe(debug);
     const mixt_debug_value *value = info.first_nonfinite >= 0 ? mixt_debug_value_at(debug, info.first_nonfinite) : NULL;
     if (value && !*info.source && *value->layer && mixt_dtype_size(value->dtype) < 4) {
-        snprintf(finding->layers[0], sizeof finding->layers[0], "%s", value->layer);
-        snprintf(finding->format, sizeof finding->format, "%s", mixt_dtype_name(value->dtype));
-        snprintf(finding->text, sizeof finding->text, "%.40s of %.80s made it", value->op, value->layer);
+        mixt__finding_words *words = &run->steer.found;
+        snprintf(words->layer, sizeof words->layer, "%s", value->layer);
+        snprintf(words->text, sizeof words->text, "%.40s of %.80s made it", value->op, value->layer);
+        finding->layers[0] = words->layer;
+        finding->format = mixt_dtype_name(value->dtype);
         finding->layer_count = 1;
     }
     mixt_debug_free(debug);

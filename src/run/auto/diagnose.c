@@ -14,6 +14,7 @@ static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_dia
     const mixt__executable *before = mixt__trainer_compiled(t);
     request.symptom = symptom;
     request.stay = true;
+    request.words = &run->steer.diagnosed;
     mixt_status status = mixt__diagnose(&request, d);
     if (mixt__trainer_compiled(t) != before)
         mixt__run_change_validation(run, mixt__trainer_settings_of(t)->eval_batch);
@@ -48,9 +49,9 @@ static int64_t batch_of(const mixt_run *run, int64_t step)
 void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
 {
     if (d->kind == MIXT_DIAGNOSIS_PRECISION && *d->op)
-        snprintf(f->text, sizeof f->text, "%.40s of %.80s made it", d->op, d->layers[0]);
+        snprintf(run->steer.found.text, sizeof run->steer.found.text, "%.40s of %.80s made it", d->op, d->layers[0]);
     else
-        snprintf(f->text, sizeof f->text, "%s", d->text);
+        snprintf(run->steer.found.text, sizeof run->steer.found.text, "%s", d->text);
     if (d->kind == MIXT_DIAGNOSIS_NOTHING || d->kind == MIXT_DIAGNOSIS_MEMORY)
         return;
     f->certain = true;
@@ -59,7 +60,7 @@ void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
     f->batch = d->kind == MIXT_DIAGNOSIS_BATCH || d->kind == MIXT_DIAGNOSIS_PRECISION ? batch_of(run, d->step) : -1;
     f->layer_count = 0;
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
-        snprintf(f->layers[f->layer_count++], sizeof f->layers[0], "%s", d->layers[i]);
+        f->layers[f->layer_count++] = d->layers[i];
     mixt__good_states_choose(run, d->good);
     if (f->good >= 0)
         f->good = mixt__good_states_step(run);

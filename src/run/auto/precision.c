@@ -28,14 +28,15 @@ mixt_status mixt__auto_precision_take(mixt_run *run)
     mixt_decision *chosen = &run->steer.chosen;
     if (strcmp(mixt__config_string(run->config, MIXT_KEY_PRECISION), "auto"))
         return MIXT_OK;
-    if (!*chosen->to) { // else the record says it
-        *chosen = (mixt_decision){.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT};
+    if (!chosen->to) { // else the record says it
+        mixt_decision made = {.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT, .from = "auto"};
         char *why;
         MIXT_TRY(mixt__auto_precision(run->config, &precision, &why));
-        snprintf(chosen->text, sizeof chosen->text, "%s", why);
+        made.text = why;
+        made.to = precision;
+        mixt_status status = mixt__decision_copy(&made, chosen);
         mixt_free(why);
-        snprintf(chosen->from, sizeof chosen->from, "auto");
-        snprintf(chosen->to, sizeof chosen->to, "%s", precision);
+        MIXT_TRY(status);
     }
     snprintf(setting, sizeof setting, "precision=%s", chosen->to);
     MIXT_TRY(mixt_config_set(run->config, setting, "precision=auto"));
@@ -47,7 +48,7 @@ mixt_status mixt__auto_precision_take(mixt_run *run)
 void mixt__auto_precision_tell(mixt_run *run)
 {
     const mixt_decision *chosen = &run->steer.chosen;
-    if (*chosen->to && !run->resume.run[0])
+    if (chosen->to && !run->resume.run[0])
         mixt__run_note(run, false, "%-8s %s: %s", "auto", chosen->to, chosen->text);
 }
 
@@ -72,7 +73,7 @@ static mixt_status keep_policy(mixt_run *run, const mixt_decision *chosen)
 mixt_status mixt__auto_precision_keep(mixt_run *run)
 {
     const mixt_decision *chosen = &run->steer.chosen;
-    if (!*chosen->to)
+    if (!chosen->to)
         return MIXT_OK;
     MIXT_TRY(keep_policy(run, chosen));
     return mixt__rows_add(&run->dir.events, mixt__decision_row(chosen, 0));

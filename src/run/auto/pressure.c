@@ -89,13 +89,14 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer **planner, co
 
 static mixt_status ask(mixt_run *run, mixt__config_key key, const char *from, const char *to, size_t budget)
 {
-    char has[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT], most[MIXT_SIZE_TEXT];
+    char text[256], has[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT], most[MIXT_SIZE_TEXT];
     mixt_decision d = {.back = -1, .action = MIXT_ACTION_MEMORY, .severity = MIXT_SEVERITY_WARNING};
     d.cause = MIXT_CAUSE_MEMORY_WARNING;
-    snprintf(d.key, sizeof d.key, "%s", mixt__config_table[key].name);
-    snprintf(d.from, sizeof d.from, "%s", from);
-    snprintf(d.to, sizeof d.to, "%s", to);
-    snprintf(d.text, sizeof d.text, "the run holds %s, and could hold %s; when it began it was %s",
+    d.key = mixt__config_table[key].name;
+    d.from = from;
+    d.to = to;
+    d.text = text;
+    snprintf(text, sizeof text, "the run holds %s, and could hold %s; when it began it was %s",
              mixt__size_text((size_t)run->pressure.view.held, has), mixt__size_text(budget, limit),
              mixt__size_text((size_t)run->pressure.view.most, most));
     return mixt_run_ask_decision(run, &d);

@@ -43,10 +43,12 @@ static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text)
     json_decref(row);
     MIXT_TRY(status);
     bool chosen = found && !strcmp(d.from, "auto"); // what that run began with
-    if (chosen)
+    if (chosen) {
+        mixt__decision_free(&s->chosen);
         s->chosen = d;
-    if (found && (chosen || d.action == MIXT_ACTION_STOP))
-        mixt__decision_free(chosen ? &s->chosen : &d);
+        s->chosen.policy = NULL; // it is written down anew
+    } else if (found && d.action == MIXT_ACTION_STOP)
+        mixt__decision_free(&d);
     if (!found || chosen || d.action == MIXT_ACTION_STOP)
         return MIXT_OK;
     status = add(s, room, &d);

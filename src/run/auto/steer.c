@@ -114,6 +114,7 @@ void mixt__steer_close(mixt_run *run)
     for (int64_t i = 0; i < s->recorded_count; i++)
         mixt__decision_free(&s->recorded[i]);
     mixt__free(s->recorded);
+    mixt__decision_free(&s->chosen);
     *s = (mixt__steer){0};
 }
 
@@ -141,9 +142,10 @@ static void suspect(mixt__steer *s, int64_t step, mixt_cause cause, const char *
 {
     bool apart = !s->looked || step < s->looked || step - s->looked > SUSPICIONS_APART;
     s->suspected = apart && s->spent <= LOOKS_FREE + step / LOOKS_SHARE;
-    s->suspicion = (mixt_trouble){.step = step, .cause = cause};
-    snprintf(s->suspicion.layer, sizeof s->suspicion.layer, "%s", layer);
-    snprintf(s->suspicion.text, sizeof s->suspicion.text, "%s", text);
+    mixt__alert_words *words = &s->suspicion_words;
+    s->suspicion = (mixt_trouble){.step = step, .cause = cause, .layer = words->layer, .text = words->text};
+    snprintf(words->layer, sizeof words->layer, "%s", layer);
+    snprintf(words->text, sizeof words->text, "%s", text);
 }
 
 /** A single spike decides nothing, but a replay may show that a machine erred or a format was too small. */
@@ -229,17 +231,19 @@ void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
 /* ---- deciding ---- */
 
 /** What is known without looking further. */
-static mixt_finding signs(const mixt_run *run)
+static mixt_finding signs(mixt_run *run)
 {
+    mixt__finding_words *words = &run->steer.found;
     const mixt__trainer *t = run->experiment.trainer->inner;
     const mixt__scaling *scaling = &mixt__trainer_settings_of(t)->scaling;
     mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_states_step(run) : -1};
     f.low = mixt__policy_lowers(&mixt__trainer_settings_of(t)->policy);
-    snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(mixt__trainer_settings_of(t)->policy.forward));
-    if (!scaling->enabled || scaling->dynamic)
-        snprintf(f.scaling, sizeof f.scaling, "%s", scaling->enabled ? "dynamic" : "none");
-    else
-        mixt__print_number(f.scaling, sizeof f.scaling, "%.9g", (double)scaling->initial);
+    *words = (mixt__finding_words){0};
+    f.text = words->text;
+    f.format = mixt_dtype_name(mixt__trainer_settings_of(t)->policy.forward);
+    f.scaling = !scaling->enabled ? "none" : scaling->dynamic ? "dynamic" : words->scaling;
+    if (f.scaling == words->scaling)
+        mixt__print_number(words->scaling, sizeof words->scaling, "%.9g", (double)scaling->initial);
     f.clip = (double)mixt__trainer_settings_of(t)->clip_norm;
     f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
     int64_t back = mixt__trainer_steps(t) - run->steer.trouble.step; // updates that were issued since
@@ -247,12 +251,14 @@ static mixt_finding signs(const mixt_run *run)
     return f;
 }
 
-static void decide(mixt_run *run, mixt_decision *decision)
+static mixt_status decide(mixt_run *run, mixt_decision *decision)
 {
     mixt__steer *s = &run->steer;
     mixt_finding f = signs(run);
+    mixt_decision said;
     if (s->trouble.layer[0]) {
-        mixt__layer_of(s->trouble.layer, f.layers[0]);
+        mixt__layer_of(s->trouble.layer, s->found.layer);
+        f.layers[0] = s->found.layer;
         f.layer_count = 1;
     }
     mixt_diagnosis d;
@@ -260,48 +266,51 @@ static void decide(mixt_run *run, mixt_decision *decision)
         mixt__run_finding(run, &d, &f);
     else if (s->trouble.forward && f.low && f.good >= 0)
         mixt__blame(run, s->trouble.step, &f);
-    mixt_controller_decide(s->controller, &f, decision);
+    mixt_controller_decide(s->controller, &f, &said);
     s->troubled = s->suspected = false;
+    return mixt__decision_copy(&said, decision);
 }
 
 /** Looks into a suspicion: what a machine or a format did, or updates that were too large, must be undone; the rest is
  *  only told. */
-static bool look_into(mixt_run *run, mixt_decision *decision)
+static mixt_status look_into(mixt_run *run, mixt_decision *decision, bool *found)
 {
     mixt__steer *s = &run->steer;
     mixt_diagnosis d;
+    mixt_decision said;
     s->suspected = false;
     s->looked = s->suspicion.step;
     if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d))
-        return false;
+        return MIXT_OK;
     s->spent += d.replayed;
     if (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION && d.kind != MIXT_DIAGNOSIS_OPTIMIZER)
-        return false;
+        return MIXT_OK;
     s->trouble = s->suspicion;
     s->looked = 0; // whether what is done about it helps is looked at too
     mixt_finding f = signs(run);
     mixt__run_finding(run, &d, &f);
     mixt_controller_report(s->controller, &s->trouble);
-    return mixt_controller_decide(s->controller, &f, decision);
+    *found = mixt_controller_decide(s->controller, &f, &said);
+    return *found ? mixt__decision_copy(&said, decision) : MIXT_OK;
 }
 
 /** The next decision, without asking the other ranks. */
-static bool find_next(mixt_run *run, mixt_decision *decision)
+static mixt_status find_next(mixt_run *run, mixt_decision *decision, bool *found)
 {
     mixt__steer *s = &run->steer;
-    if (s->troubled) {
-        decide(run, decision);
-        return true;
-    }
-    if (s->suspected && look_into(run, decision))
-        return true;
-    if (!s->asked_count)
-        return false;
+    *found = s->troubled;
+    if (s->troubled)
+        return decide(run, decision);
+    if (s->suspected)
+        MIXT_TRY(look_into(run, decision, found));
+    if (*found || !s->asked_count)
+        return MIXT_OK;
+    *found = true;
     *decision = s->asked[0];
     memmove(s->asked, s->asked + 1, (size_t)--s->asked_count * sizeof *s->asked);
     decision->step = run->last.step;
     decision->back = decision->back >= 0 ? mixt__good_states_step(run) : -1;
-    return true;
+    return MIXT_OK;
 }
 
 /** Ranks look into the same trouble: what they do about it they do together. */
@@ -332,7 +341,10 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
     run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
     *found = false;
     MIXT_TRY(agree_on_trouble(run));
-    if (!find_next(run, decision))
+    bool any, looks = run->steer.troubled || run->steer.suspected; // on all ranks
+    mixt_status said = find_next(run, decision, &any);
+    MIXT_TRY(looks ? mixt__run_agree(run, said) : said);
+    if (!any)
         return MIXT_OK;
     mixt_status status = agree_on_decision(run, decision);
     *found = status == MIXT_OK;

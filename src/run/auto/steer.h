@@ -12,11 +12,18 @@
 #define MIXT_RUN_STEER_H
 
 #include "mixt/run.h"
+#include "monitor/monitor.h"
 #include "run/auto/good_states.h"
+#include "steer/diagnosis.h"
 
 #include <jansson.h>
 
 enum { MIXT_DECISIONS_ASKED = 8, MIXT_BATCHES_SKIPPED = 64 };
+
+/** Texts of what is known about a trouble. */
+typedef struct mixt__finding_words {
+    char layer[128], scaling[32], text[512];
+} mixt__finding_words;
 
 typedef struct mixt__steer {
     mixt_controller *controller; // NULL: nobody decides
@@ -27,16 +34,19 @@ typedef struct mixt__steer {
     bool troubled;          // there is one
     mixt_trouble suspicion; // an alert that needs no decision by itself: a diagnosis may say otherwise
     bool suspected;         // there is one
-    int64_t looked;         // the update of the last one that was looked into
-    int64_t spent;          // updates that were computed again to look into suspicions
-    char dead[128];         // the parameter without gradient that was looked into last
+    mixt__alert_words suspicion_words;
+    mixt__finding_words found;       // of the newest finding
+    mixt__diagnosis_words diagnosed; // of the newest diagnosis
+    int64_t looked;                  // the update of the last one that was looked into
+    int64_t spent;                   // updates that were computed again to look into suspicions
+    char dead[128];                  // the parameter without gradient that was looked into last
     mixt_decision asked[MIXT_DECISIONS_ASKED];
     int asked_count;
     int64_t skips[MIXT_BATCHES_SKIPPED]; // numbers of batches that are left out
     int64_t skip_count;
     mixt_decision *recorded; // those of auto.replay, in the order in which they are taken
     int64_t recorded_count, replayed;
-    mixt_decision chosen; // what precision=auto has become; `to` "": it was not asked for
+    mixt_decision chosen; // what precision=auto has become; `to` NULL: it was not asked for
     int64_t decisions, rollbacks;
 } mixt__steer;
 

@@ -172,14 +172,20 @@ static mixt_status hear_step(mixt__events *e, mixt_run *run, double time)
  */
 static mixt_status hear_layers(mixt__events *e, mixt_run *run, const mixt_event *event)
 {
-    struct {
-        int32_t count;
-        mixt_alert alerts[MIXT_ALERTS_MAX];
-    } said = {0};
-    said.count = (int32_t)mixt_monitor_layers(e->monitor, event->layers, said.alerts);
+    mixt__said *said = &e->said;
+    *said = (mixt__said){0};
+    said->count = (int32_t)mixt_monitor_layers(e->monitor, event->layers, said->alerts);
+    for (int i = 0; i < said->count; i++) {
+        snprintf(said->words[i].layer, sizeof said->words[i].layer, "%s", said->alerts[i].layer);
+        snprintf(said->words[i].text, sizeof said->words[i].text, "%s", said->alerts[i].text);
+    }
     if (run->group)
-        MIXT_TRY(mixt__group_broadcast(run->group, &said, sizeof said, 1));
-    return mixt__events_tell(run, said.alerts, said.count, event->time);
+        MIXT_TRY(mixt__group_broadcast(run->group, said, sizeof *said, 1));
+    for (int i = 0; i < said->count; i++) {
+        said->alerts[i].layer = said->words[i].layer;
+        said->alerts[i].text = said->words[i].text;
+    }
+    return mixt__events_tell(run, said->alerts, said->count, event->time);
 }
 
 mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)

@@ -5,13 +5,23 @@
 #define MIXT_RUN_EVENTS_H
 
 #include "mixt/run.h"
+#include "monitor/monitor.h"
 
 #include <jansson.h>
+
+/** What rank 0's monitor found in layers, as ranks tell each other: of the alerts but their texts. */
+typedef struct mixt__said {
+    int32_t count;
+    mixt_alert alerts[MIXT_ALERTS_MAX];
+    mixt__alert_words words[MIXT_ALERTS_MAX];
+} mixt__said;
 
 typedef struct mixt__events {
     mixt_monitor *monitor; // NULL: not wanted
     size_t weighed;        // memory was looked at, which does not change after the first update: 1, and what was taken
                            // away by then
+    mixt__said said;       // by the newest look into layers
+    char end[256];         // the text of an alert at the end
 } mixt__events;
 
 /** Makes the monitor that the configuration describes, as the checkpoint left it. The directory must be open. */
