@@ -33,6 +33,9 @@ attempt include-order tools/include_order.sh
 begin sizes
 attempt sizes tools/sizes.sh
 
+begin interface
+attempt interface tools/interface.sh
+
 begin clang-format
 if command -v clang-format >/dev/null; then
     attempt clang-format sh -c 'clang-format --dry-run -Werror "$@" 2>&1 | grep -E "error:" && exit 1; exit 0' sh $(sources)
