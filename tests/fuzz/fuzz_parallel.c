@@ -12,7 +12,7 @@ static void learn(const char *path, const uint8_t *data, size_t size)
     mixt__span text = {data, (int64_t)size};
     if (!fuzz_taken(mixt__text_check(path, data, (int64_t)size)))
         return;
-    if (!fuzz_taken(mixt__bpe_learn(&text, 1, 300, NULL, &learned)))
+    if (!fuzz_taken(mixt__bpe_learn(&text, 1, 300, (mixt__teller){0}, &learned)))
         return;
     fuzz_require(learned.count >= 0 && learned.count <= 300 - MIXT_BPE_LEAST);
     for (int64_t i = 0; i < learned.count; i++)
