@@ -3,6 +3,7 @@
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/stop.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -10,6 +11,7 @@
 #include "cli/tokenize_progress.h"
 
 #include <mixt/search.h>
+#include <mixt/stats.h>
 
 #include <math.h>
 #include <string.h>
@@ -30,6 +32,7 @@ static int read_options(const cli_args *args, mixt_search_options *o)
     o->formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL;
     o->steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
     o->trials = cli_int(args, "trials");
+    o->pairs = cli_given(args, "pairs") ? cli_int(args, "pairs") : 0;
     o->fresh = cli_flag(args, "fresh");
     if (!*o->write)
         return cli_usage(args->command, "--write needs the name of a file for the policy");
@@ -89,24 +92,28 @@ static void print_json(const mixt_search_result *r)
     json_t *front = json_array(), *o = json_object();
     for (int64_t k = 0; (p = mixt_search_front(r, k)); k++) {
         json_t *point =
-            json_pack("{s:s, s:o, s:I, s:o, s:o, s:b, s:b}", "policy", p->policy, "ms", cli_json_real(p->ms), "memory",
-                      (json_int_t)p->memory, "loss_change", cli_json_real(p->loss_change), "spread",
-                      cli_json_real(p->spread), "within", p->within, "chosen", p->chosen);
+            json_pack("{s:s, s:o, s:I, s:o, s:b}", "policy", p->policy, "ms", cli_json_real(p->ms), "memory",
+                      (json_int_t)p->memory, "judgement", cli_judgement_json(&p->safe), "chosen", p->chosen);
         json_array_append_new(front, point);
     }
     json_object_set_new(o, "policy", json_string(i.policy));
     json_object_set_new(o, "ms", cli_json_real(i.ms));
     json_object_set_new(o, "memory", json_integer((json_int_t)i.memory));
-    json_object_set_new(o, "loss_change", cli_json_real(i.loss_change));
-    json_object_set_new(o, "spread", cli_json_real(i.spread));
-    json_object_set_new(o, "validated", json_boolean(i.validated));
+    json_object_set_new(o, "line", json_string(i.line));
+    json_object_set_new(o, "judgements",
+                        json_pack("[o, o]", cli_judgement_json(&i.safe), cli_judgement_json(&i.worth)));
+    json_object_set_new(
+        o, "refused",
+        *i.refused ? json_pack("{s:s, s:o}", "policy", i.refused, "judgement", cli_judgement_json(&i.refused_safe))
+                   : json_null());
     json_object_set_new(o, "complete", json_boolean(i.complete));
     json_object_set_new(o, "fp32_ms", cli_json_real(i.fp32_ms));
     json_object_set_new(o, "fp32_memory", json_integer((json_int_t)i.fp32_memory));
     json_object_set_new(o, "steps", json_integer(i.steps));
-    json_object_set_new(o, "held_out_steps", json_integer(i.held_out_steps));
+    json_object_set_new(o, "fresh_steps", json_integer(i.fresh_steps));
     json_object_set_new(o, "trials", json_integer(i.trials));
     json_object_set_new(o, "tried", json_integer(i.tried));
+    json_object_set_new(o, "finalists", json_integer(i.finalists));
     json_object_set_new(o, "front", front);
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     putchar('\n');
@@ -121,6 +128,7 @@ static void print_front(const mixt_search_result *r)
     cli_table_column(&t, "ms", CLI_RIGHT);
     cli_table_column(&t, "memory", CLI_RIGHT);
     cli_table_column(&t, "loss", CLI_RIGHT);
+    cli_table_column(&t, "safe", CLI_LEFT);
     cli_table_column(&t, "policy", CLI_LEFT);
     for (int64_t k = 0; (p = mixt_search_front(r, k)); k++) {
         char bytes[32];
@@ -130,7 +138,11 @@ static void print_front(const mixt_search_result *r)
         else
             cli_table_cell(&t, "%.2f", p->ms);
         cli_table_cell(&t, "%s", cli_format_bytes(bytes, (double)p->memory));
-        cli_table_cell(&t, "%+.3f%%", 100 * p->loss_change);
+        if (isfinite(p->safe.value))
+            cli_table_cell(&t, "%+.3f%%", 100 * p->safe.value);
+        else
+            cli_table_cell(&t, "-");
+        cli_table_cell(&t, "%s", mixt_verdict_name(p->safe.verdict));
         cli_table_cell(&t, "%s", p->policy);
     }
     cli_table_print(&t, stdout, 0);
@@ -146,9 +158,26 @@ static void print_result(const mixt_search_result *r)
            cli_format_bytes(fp32, (double)i.fp32_memory));
     if (!isnan(i.ms) && !isnan(i.fp32_ms))
         printf(", %.2f of %.2f ms a step", i.ms, i.fp32_ms);
-    printf(", loss %+.3f%% (+-%.3f) on %s batches, %lld updates a trial\n", 100 * i.loss_change, 100 * i.spread,
-           i.validated ? "held-out" : "the search's own",
-           (long long)(i.validated && i.held_out_steps ? i.held_out_steps : i.steps));
+    printf("\n");
+    if (i.lower) {
+        cli_line(stdout, "found    ", "%s%s", i.line,
+                 i.safe.verdict == MIXT_VERDICT_YES ? "" : ", the best that was not shown to lose");
+        cli_judgement_print(&i.safe);
+        cli_judgement_print(&i.worth);
+    } else {
+        cli_line(stdout, "found    ", "fp32: %s",
+                 *i.refused ? "all that is cheaper was shown to lose, or was set aside" : "nothing tried is cheaper");
+    }
+    if (*i.refused) {
+        cli_line(stdout, "refused  ", "%s", i.refused);
+        cli_judgement_print(&i.refused_safe);
+    }
+    int64_t pairs = i.safe.pairs + i.safe.needs;
+    if (i.lower && i.safe.verdict == MIXT_VERDICT_UNDECIDED && i.safe.needs > 0 && pairs <= MIXT_SEARCH_PAIRS_MAX)
+        cli_line(stdout, "to decide ", "the same command with --pairs %lld, or more of --budget", (long long)pairs);
+    else if (i.lower && i.safe.verdict == MIXT_VERDICT_UNDECIDED)
+        cli_line(stdout, "to decide ",
+                 "pairs of whole runs, as mixt compare and mixt adopt make them, or a larger --lose");
     printf("%s: all that was tried, and the front as a picture (front.svg)\n", i.folder);
 }
 
@@ -162,7 +191,7 @@ static int report(const cli_args *args, const mixt_search_result *r)
     if (!i.complete)
         fprintf(stderr, "mixt: stopped %s, %s holds the best so far%s; the same command goes on\n",
                 i.stopped ? "by a signal" : "at the end of the budget", i.policy,
-                i.validated ? "" : ", not yet validated on held-out batches");
+                i.safe.verdict == MIXT_VERDICT_YES ? "" : ", not yet decided on fresh pairs");
     return i.stopped ? CLI_SIGNAL + cli_stopped_by() : CLI_OK;
 }
 
@@ -206,12 +235,13 @@ const cli_command cli_search = {
         "Finds a format for each layer of CONFIG so that a training step takes the least time or memory and the "
         "validation loss changes by no more than --lose. Costs are those of whole steps: milliseconds measured, casts "
         "and update included, or bytes as planned, which are exact.\n\n"
-        "A policy and FP32 train the same updates from the same weights, in several trials with other seeds and "
-        "batches, and are compared on validation batches. A policy is taken where the mean change and its standard "
-        "error together are within the tolerance. First all layers are lowered; where that loses too much, the "
-        "sensitivity of the layers ranks them, and as few as will do are raised again. Layers that share a "
-        "cast or a fusion are one group. What is found is trained anew with other seeds and judged on validation "
-        "batches that the search has not used; where it does not hold there, the search goes on without it.\n\n"
+        "A policy and FP32 train the same updates from the same weights and are compared on validation samples: a "
+        "pair. First all layers are lowered; where pairs show that this loses more than --lose, the sensitivity of the "
+        "layers ranks them, and as few as will do are raised again. Layers that share a cast or a fusion are one "
+        "group. What is found gets the final word on fresh pairs, with other seeds and validation samples that the "
+        "search has not used: safe yes, no or undecided, with the interval of the change, and how many more pairs "
+        "would tell. Where it is no, the search goes on without it; where it is undecided, it is offered as that. FP32 "
+        "is left only where all others were shown to lose, or nothing is cheaper.\n\n"
         "From the first moment on FILE holds a policy to train with (precision=FILE), FP32 first and then the best so "
         "far, with its measurements as evidence. FILE.search beside it holds every policy tried (candidates.jsonl), "
         "the Pareto front (front.json) and its picture (front.svg). Ctrl-C, SIGTERM, the end of the budget or a kill "
@@ -226,8 +256,8 @@ const cli_command cli_search = {
         },
     .options =
         {
-            {"lose", .kind = CLI_TEXT, .metavar = "SHARE", .fallback = "0.1%",
-             .help = "tolerance: relative change of the validation loss, as 0.1% or 0.001"},
+            {"lose", .kind = CLI_TEXT, .metavar = "SHARE", .fallback = "0.5%",
+             .help = "tolerance: relative change of the validation loss, as 0.5% or 0.005"},
             {"for", .kind = CLI_CHOICE, .metavar = "GOAL", .choices = "time|memory", .fallback = "time",
              .help = "what is to be small"},
             {"write", 'w', CLI_TEXT, "FILE", .required = true, .help = "the policy's file"},
@@ -240,6 +270,8 @@ const cli_command cli_search = {
              .help = "updates of a trial; default: what the budget has time for, 8 to 200"},
             {"trials", .kind = CLI_INT, .metavar = "N", .fallback = "3", .min = 2, .max = MIXT_SEARCH_TRIALS_MAX,
              .help = "trials of each policy, up to 4 times as many where they do not tell yet"},
+            {"pairs", .kind = CLI_INT, .metavar = "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_SEARCH_PAIRS_MAX,
+             .help = "pairs of the final word; default: as many as tell, where there is time"},
             {"fresh", .kind = CLI_FLAG, .help = "forget an earlier search there and replace FILE"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress, no table"},

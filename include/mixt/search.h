@@ -5,10 +5,11 @@
  *       printf("%zu bytes\n", mixt_search_describe(found).memory);
  *   mixt_search_free(found);
  *
- * A policy and strict FP32 start from the same weights, train the same updates and are compared on validation batches:
- * the relative change of the loss, over several trials with other seeds and batches. A policy counts as within the
- * tolerance where the mean change and its standard error together are. What is found is trained and measured once more
- * on batches and seeds that the search has not seen.
+ * A policy and strict FP32 start from the same weights, train the same updates and are compared on validation samples:
+ * a pair. Pairs that all policies share only set aside what was shown to lose more than the tolerance. The final word
+ * is a judgement (judge.h) on fresh pairs, with seeds and validation samples that the search has not used: from the
+ * cheapest policy on, with an error rate that holds over all that are asked for one. A policy that stays undecided is
+ * offered as such; FP32 is left where all others were shown to lose, or nothing is cheaper.
  *
  * Everything is on disk at every moment. From the first moment on the file named by `write` holds a policy that can be
  * trained with: FP32, then the best so far. Beside it lies a folder, its name with ".search" behind: every policy tried
@@ -19,6 +20,7 @@
 #define MIXT_SEARCH_H
 
 #include "mixt/config.h"
+#include "mixt/judge.h"
 #include "mixt/progress.h"
 
 #ifdef __cplusplus
@@ -33,11 +35,11 @@ typedef enum mixt_search_goal {
     MIXT_SEARCH_MEMORY, /**< bytes of a whole training step, as planned: mixt_memory.total */
 } mixt_search_goal;
 
-enum { MIXT_SEARCH_TRIALS_MAX = 16 };
+enum { MIXT_SEARCH_TRIALS_MAX = 16, MIXT_SEARCH_PAIRS_MAX = 64 };
 
 typedef struct mixt_search_options {
     size_t struct_size;
-    double lose; /**< tolerance: relative change of the validation loss, 0.001 for 0.1%; at most 1; default 0.001 */
+    double lose; /**< tolerance: relative change of the validation loss, above 0, up to 1; default 0.005, or 0.5% */
     mixt_search_goal goal; /**< default: time */
     double budget;         /**< seconds of this call, after which it ends with the best so far; default 600 */
     const char *write;     /**< the file for the policy; must be given. A file that no search made is not replaced */
@@ -46,7 +48,10 @@ typedef struct mixt_search_options {
      */
     const char *formats;
     int64_t steps;  /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
-    int64_t trials; /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3 */
+    int64_t trials; /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3, up to 4 times as many where they do
+                         not tell */
+    int64_t pairs;  /**< of the final word, MIXT_STATS_PAIRS_MIN to MIXT_SEARCH_PAIRS_MAX; default: as many as tell,
+                       where  there is time */
     bool fresh;     /**< forget what an earlier search has left there, and replace the file */
     /** Hears of updates and timed steps (`task` is what the search does, `done` policies measured, `text` the cost of
      * the best so far), of each policy that was measured (a part), of another one that is the best now, and of a text
@@ -56,7 +61,7 @@ typedef struct mixt_search_options {
 } mixt_search_options;
 MIXT_API void mixt_search_options_default(mixt_search_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_search_options                                                                              \
-    .struct_size = sizeof(mixt_search_options), .lose = 0.001, .budget = 600, .trials = 3
+    .struct_size = sizeof(mixt_search_options), .lose = 0.005, .budget = 600, .trials = 3
 
 /**
  * Searches until nothing is left to try, the budget is spent or `progress` ends it; all three are a success.
@@ -82,30 +87,32 @@ typedef struct mixt_search_point {
     const char *policy; /**< in a line: "fp16; layer fc.1: fp32" */
     double ms;          /**< of a step; NaN: not measured */
     size_t memory;      /**< bytes of a step */
-    double loss_change; /**< relative to FP32, mean over the trials; below 0: better; INFINITY: it diverged */
-    double spread;      /**< standard error of that mean */
-    int64_t trials;
-    bool within; /**< loss_change + spread is within the tolerance */
+    mixt_judgement safe;
     bool chosen; /**< the policy in the file */
 } mixt_search_point;
 
 typedef struct mixt_search_info {
-    const char *policy;         /**< the file */
-    const char *folder;         /**< with all that was tried */
-    double ms;                  /**< of a step in the policy found; NaN: not measured */
-    size_t memory;              /**< of the same */
-    double loss_change, spread; /**< of the same, on batches that the search has not seen, if validated; else on those
-                                     that it has */
-    bool validated;             /**< the policy held on batches that the search has not seen */
-    bool complete;              /**< nothing is left to try; else a second call goes on */
-    bool stopped;               /**< `progress` ended it */
-    double fp32_ms;             /**< of plain FP32; NaN: not measured */
+    const char *policy;   /**< the file */
+    const char *folder;   /**< with all that was tried */
+    double ms;            /**< of a step in the policy found; NaN: not measured */
+    size_t memory;        /**< of the same */
+    const char *line;     /**< the policy in a line: "bf16; layer fc.1: fp32" */
+    bool lower;           /**< it is not plain FP32 */
+    mixt_judgement safe;  /**< the final word; undecided: it is the best that was not shown to lose */
+    mixt_judgement worth; /**< faster or smaller than FP32, as the goal says */
+    const char *refused;  /**< the policy that was shown to lose more than the tolerance, of several the last that
+                               was judged; "": none was */
+    mixt_judgement refused_safe; /**< of that one */
+    bool complete;               /**< nothing is left to try; else a second call goes on */
+    bool stopped;                /**< `progress` ended it */
+    double fp32_ms;              /**< of plain FP32; NaN: not measured */
     size_t fp32_memory;
-    int64_t steps, trials;  /**< updates of a trial, trials of a policy at least */
-    int64_t held_out_steps; /**< updates of a trial on held-out batches: what the rest of the budget has time for */
-    int64_t tried;          /**< policies measured */
-    int64_t groups;         /**< of layers that are decided together */
-    int64_t points;         /**< on the front */
+    int64_t steps, trials; /**< updates of a trial, trials of a policy at least */
+    int64_t fresh_steps;   /**< updates of a trial of the final word: what the rest of the budget has time for */
+    int64_t finalists;     /**< policies whose final word was asked for */
+    int64_t tried;         /**< policies measured */
+    int64_t groups;        /**< of layers that are decided together */
+    int64_t points;        /**< on the front */
 } mixt_search_info;
 /** Strings belong to the result. */
 MIXT_API mixt_search_info mixt_search_describe(const mixt_search_result *result);

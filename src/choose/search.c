@@ -6,8 +6,9 @@
  * ranking).
  *   3. What is raised is lowered back where the tolerance bears it, in halves and then one by one, and put into the
  *      other formats where those are cheaper.
- *   4. The cheapest within the tolerance is trained anew on held-out batches. Where it does not hold there, the search
- *      goes on without it; where there is no time for that, the next cheapest is trained, down to FP32.
+ *   4. The cheapest that was not shown to lose gets the final word, on fresh pairs. Where they show that it loses, the
+ *      search goes on without it; where it stays undecided, it is offered as such. Where screening has left nothing,
+ *      formats that it has set aside get the final word all the same: FP32 alone is left only where that is shown.
  *
  * Every decision follows from figures that are on disk (see search.h), so that a search that goes on finds its way.
  */
@@ -72,14 +73,15 @@ static void tell_line(mixt__search *s, mixt_progress_kind kind, const char *begi
 /** What a policy costs and loses, now that it is measured. */
 static void tell_tried(mixt__search *s, const mixt__search_try *t)
 {
-    char cost[32], change[64] = "", begins[128];
-    mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
-    if (t != s->fp32 && isinf(c.mean))
+    char cost[32], change[100] = "", begins[160];
+    mixt_judgement j = mixt__search_judge_part(s, t, MIXT_SEARCH_SEEN);
+    if (t != s->fp32 && isinf(j.value))
         snprintf(change, sizeof change, ", diverged");
-    else if (t != s->fp32 && isnan(c.error))
-        snprintf(change, sizeof change, ", loss %+.3f%%", 100 * c.mean);
+    else if (t != s->fp32 && isnan(j.low))
+        snprintf(change, sizeof change, ", loss %+.3f%%", 100 * j.value);
     else if (t != s->fp32)
-        snprintf(change, sizeof change, ", loss %+.3f%% (+-%.3f)", 100 * c.mean, 100 * c.error);
+        snprintf(change, sizeof change, ", loss %+.3f%% (%+.3f%% to %+.3f%%)", 100 * j.value, 100 * j.low,
+                 100 * j.high);
     snprintf(begins, sizeof begins, "tried %s%s: ", cost_text(s, t, cost), change);
     tell_line(s, MIXT_PROGRESS_PART, begins, t->line);
 }
@@ -104,8 +106,7 @@ static void note(void *user, const char *format, ...)
 
 bool mixt__search_halted(const mixt__search *s)
 {
-    int64_t trials = s->best && s->best != s->fp32 ? mixt__search_wanted(s, s->best, MIXT_SEARCH_HELD_OUT) : s->trials;
-    double kept = s->validating ? 0 : fmin(0.4 * s->budget, 2.2 * (double)trials * s->trial_seconds);
+    double kept = s->finishing ? 0 : fmin(0.4 * s->budget, 2.2 * (double)s->reserved * s->trial_seconds);
     return s->stopped || mixt__time_now() - s->started > s->budget - kept;
 }
 
@@ -127,9 +128,13 @@ mixt_status mixt__search_get(mixt__search *s, const char *levels, mixt__search_t
 mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *t)
 {
     json_t *derived = json_object();
-    mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
-    mixt__json_set(derived, "loss_change", isfinite(c.mean) ? json_real(c.mean) : json_null());
-    mixt__json_set(derived, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+    mixt_judgement seen = mixt__search_judge_part(s, t, MIXT_SEARCH_SEEN);
+    mixt__json_set(derived, "loss_change", isfinite(seen.value) ? json_real(seen.value) : json_null());
+    mixt__json_set(derived, "judgement", mixt__judgement_object(&seen));
+    if (t->finalist) {
+        mixt_judgement word = mixt__search_judge(s, t);
+        mixt__json_set(derived, "final", mixt__judgement_object(&word));
+    }
     return mixt__search_state_save(&s->state, t, derived);
 }
 
@@ -144,19 +149,21 @@ static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const m
     return mixt__search_cost(s, a) < less(s) * mixt__search_cost(s, b);
 }
 
-/** Within the tolerance, as far as is known: it has not failed on held-out batches. */
-static bool is_within(const mixt__search *s, const mixt__search_try *t)
+/** Not shown to lose: by its final word, or else by what it was screened by. */
+static bool holds(const mixt__search *s, const mixt__search_try *t)
 {
-    bool judged = t->trials[MIXT_SEARCH_HELD_OUT] >= mixt__search_wanted(s, t, MIXT_SEARCH_HELD_OUT);
-    bool failed =
-        mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) || (judged && !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT));
-    return mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed;
+    if (t->finalist && mixt__search_has_word(t))
+        return mixt__search_judge(s, t).verdict != MIXT_VERDICT_NO;
+    return mixt__search_screen(s, t) == MIXT_VERDICT_YES;
 }
 
-/** And worth it. */
-static bool is_eligible(const mixt__search *s, const mixt__search_try *t)
+/** How much speaks for a policy: 2 where it seems to lose less than the tolerance, 1 where it was not shown to lose
+ *  more, 0 where it was or nothing is gained by it. */
+static int standing(const mixt__search *s, const mixt__search_try *t)
 {
-    return is_within(s, t) && is_cheaper(s, t, s->fp32);
+    if (!is_cheaper(s, t, s->fp32) || !holds(s, t))
+        return 0;
+    return mixt__search_judge(s, t).value < s->options.lose ? 2 : 1;
 }
 
 /** FLOPs of the matrix work that a try leaves in FP32. */
@@ -168,17 +175,23 @@ static double full_flops(const mixt__search *s, const mixt__search_try *t)
     return flops;
 }
 
-/** The cheapest that is eligible; of those that cost as good as the same, the one that leaves least in FP32. */
+/** The cheapest of the highest standing; of those that cost as good as the same, the one that leaves least in FP32. */
 static mixt__search_try *find_best(const mixt__search *s)
 {
     mixt__search_try *best = s->fp32;
-    double least = mixt__search_cost(s, s->fp32);
-    for (int64_t i = 0; i < s->state.count; i++)
-        if (is_eligible(s, s->state.tries[i]))
-            least = fmin(least, mixt__search_cost(s, s->state.tries[i]));
+    double least = INFINITY;
+    int highest = 1;
+    for (int64_t i = 0; i < s->state.count; i++) {
+        int at = standing(s, s->state.tries[i]);
+        double cost = mixt__search_cost(s, s->state.tries[i]);
+        if (at < highest)
+            continue;
+        least = at > highest ? cost : fmin(least, cost);
+        highest = at;
+    }
     for (int64_t i = 0; i < s->state.count; i++) {
         mixt__search_try *t = s->state.tries[i];
-        if (is_eligible(s, t) && less(s) * mixt__search_cost(s, t) <= least &&
+        if (standing(s, t) >= highest && less(s) * mixt__search_cost(s, t) <= least &&
             (best == s->fp32 || full_flops(s, t) < full_flops(s, best)))
             best = t;
     }
@@ -189,6 +202,7 @@ static mixt__search_try *find_best(const mixt__search *s)
 static mixt_status refresh_best(mixt__search *s)
 {
     mixt__search_try *best = find_best(s);
+    s->reserved = mixt__search_planned(s, best);
     if (best == s->best)
         return MIXT_OK;
     s->best = best;
@@ -197,19 +211,19 @@ static mixt_status refresh_best(mixt__search *s)
     return MIXT_OK;
 }
 
-/** Measures cost and loss. *within: it is within the tolerance; false also where the search was halted. */
+/** Measures cost and loss. *within: it was not shown to lose; false also where the search was halted. */
 static mixt_status consider(mixt__search *s, const char *levels, mixt__search_try **tried, bool *within)
 {
     *within = false;
     MIXT_TRY(mixt__search_get(s, levels, tried));
-    int64_t before = (*tried)->trials[MIXT_SEARCH_SEEN];
+    int64_t before = (*tried)->losses[MIXT_SEARCH_SEEN].count;
     MIXT_TRY(mixt__search_measure_cost(s, *tried));
     if (mixt__search_halted(s))
         return MIXT_OK;
-    MIXT_TRY(mixt__search_measure_loss(s, *tried, MIXT_SEARCH_SEEN));
-    *within = is_within(s, *tried);
+    MIXT_TRY(mixt__search_measure_loss(s, *tried));
+    *within = holds(s, *tried);
     MIXT_TRY(refresh_best(s));
-    if ((*tried)->trials[MIXT_SEARCH_SEEN] == before)
+    if ((*tried)->losses[MIXT_SEARCH_SEEN].count == before)
         return MIXT_OK;
     tell_tried(s, *tried);
     return mixt__search_write_front(s);
@@ -255,7 +269,7 @@ static mixt_status bisect(refine *r)
     return MIXT_OK;
 }
 
-/** Lowers groups [first, first + count) of those that are raised where that stays within the tolerance. */
+/** Lowers groups [first, first + count) of those that are raised where that is not shown to lose. */
 static mixt_status lower(refine *r, int64_t first, int64_t count, bool *within)
 {
     mixt__search_try *tried;
@@ -403,18 +417,20 @@ static mixt_status find_formats(mixt__search *s, formats *f)
     return MIXT_OK;
 }
 
-/** Everything up to the validation. *complete: nothing is left to try. */
+/** Everything up to the final word. *complete: nothing is left to try. */
 static mixt_status try_all(mixt__search *s, bool *complete)
 {
     formats f = {.count = 0};
     char safe = MIXT_SEARCH_FULL;
     int first = 0; // of the formats that are not within the tolerance for all layers: how many there are
+    bool within = false;
     *complete = false;
     MIXT_TRY(find_formats(s, &f));
     if (!f.count && !mixt__search_halted(s))
         note(s, "no format for all layers is cheaper than fp32 here");
     s->phase = "all layers in one format";
-    for (bool within = false; first < f.count && !mixt__search_halted(s); first++) {
+    *complete = !mixt__search_halted(s);
+    for (; first < f.count && !mixt__search_halted(s); first++) {
         MIXT_TRY(consider(s, f.all[first]->levels, &f.all[first], &within));
         if (within) {
             safe = f.letters[first];
@@ -424,63 +440,75 @@ static mixt_status try_all(mixt__search *s, bool *complete)
     for (int i = 0; i < first && !mixt__search_halted(s); i++)
         if (is_cheaper(s, f.all[i], s->best))
             MIXT_TRY(refine_level(s, f.letters[i], safe, f.letters));
-    *complete = !mixt__search_halted(s);
+    *complete = *complete && (within || first == f.count) && (!first || !mixt__search_halted(s));
     return MIXT_OK;
 }
 
 /* ---- the whole ---- */
 
-/** Trains the best anew on batches that the search has not seen. Where it does not hold there, the best is another. */
-static mixt_status validate(mixt__search *s)
+/** Of the formats for all layers that screening has set aside, the cheapest whose final word is still to come; NULL:
+ *  none. One that diverged needs none. */
+static mixt__search_try *set_aside(const mixt__search *s)
 {
-    mixt__search_try *best = s->best;
-    s->phase = "validating on held-out batches";
-    s->validating = true;
-    if (best != s->fp32 && !mixt__search_halted(s)) {
-        MIXT_TRY(mixt__search_settle_held_out(s));
-        MIXT_TRY(mixt__search_measure_loss(s, best, MIXT_SEARCH_HELD_OUT));
+    mixt__search_try *found = NULL;
+    for (int64_t i = 0; i < s->state.count; i++) {
+        mixt__search_try *t = s->state.tries[i];
+        bool one = strspn(t->levels, (char[]){t->levels[0], '\0'}) == strlen(t->levels);
+        if (one && !t->finalist && isfinite(mixt__search_judge(s, t).value) && is_cheaper(s, t, s->fp32) &&
+            (!found || is_cheaper(s, t, found)))
+            found = t;
     }
-    s->validated = best == s->fp32 || mixt__search_within(s, best, MIXT_SEARCH_HELD_OUT);
-    if (!s->validated && !mixt__search_halted(s))
-        note(s, "on held-out batches it loses more than the tolerance: %s", best->line);
+    return found;
+}
+
+/** Asks for the final word on a policy. */
+static mixt_status finish(mixt__search *s, mixt__search_try *t)
+{
+    s->phase = "final word on fresh pairs";
+    s->finishing = true;
+    if (!t->finalist && s->finalists >= MIXT_SEARCH_FINALISTS_MAX)
+        return MIXT_OK;
+    MIXT_TRY(mixt__search_finish(s, t));
+    mixt_judgement j = mixt__search_judge(s, t);
+    char *text = NULL, line[500];
+    if (mixt_judgement_text(&j, &text) == MIXT_OK) {
+        snprintf(line, sizeof line, "%.400s: ", text);
+        tell_line(s, MIXT_PROGRESS_NOTE, line, t->line);
+    }
+    mixt_free(text);
     return refresh_best(s);
 }
 
-/** Says so where trials scatter too much for the tolerance: more of them would have told. */
-static void note_noise(mixt__search *s)
+/** Whether nothing more can be learned of a policy: its final word is there and stays. */
+static bool is_final(const mixt__search *s, const mixt__search_try *t)
 {
-    int64_t undecided = 0;
-    double spread = 0;
-    for (int64_t i = 0; i < s->state.count; i++) {
-        const mixt__search_try *t = s->state.tries[i];
-        mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
-        if (t == s->fp32 || c.trials < MIXT_SEARCH_MORE * s->trials || mixt__search_within(s, t, MIXT_SEARCH_SEEN) ||
-            mixt__search_lost(s, t, MIXT_SEARCH_SEEN))
-            continue;
-        undecided++;
-        spread = fmax(spread, c.error);
-    }
-    if (undecided)
-        note(s,
-             "%lld of the policies tried could not be judged: the change of the loss is known to %.2g%% only; more "
-             "trials, or a larger tolerance, would tell",
-             (long long)undecided, 100 * spread);
+    mixt_judgement j = mixt__search_judge(s, t);
+    if (t == s->fp32 || (mixt__search_has_word(t) && j.verdict != MIXT_VERDICT_UNDECIDED))
+        return true;
+    if (!mixt__search_has_word(t))
+        return false;
+    if (s->options.pairs || t->look_count == MIXT_SEARCH_LOOKS_MAX)
+        return j.pairs >= s->options.pairs;
+    return j.needs == MIXT_JUDGE_NEVER || j.pairs + j.needs > MIXT_SEARCH_PAIRS_MAX;
 }
 
-/** Searches and validates in turn: what does not hold on held-out batches is out, and the search goes on without it. */
+/** Screens and asks for the final word in turn: what is shown to lose is out, and the search goes on without it. */
 static mixt_status run(mixt__search *s)
 {
     bool complete;
+    mixt__search_try *judged;
     MIXT_TRY(mixt__search_settle_seen(s));
     MIXT_TRY(mixt__search_measure_cost(s, s->fp32));
     do {
-        complete = s->validating = false;
+        complete = s->finishing = false;
         if (!mixt__search_halted(s))
             MIXT_TRY(try_all(s, &complete));
-        MIXT_TRY(validate(s));
-    } while (!s->validated && !mixt__search_halted(s));
-    s->complete = complete && s->validated;
-    note_noise(s);
+        judged = s->best != s->fp32 ? s->best : complete ? set_aside(s) : NULL;
+        s->finishing = true;
+        if (judged && !mixt__search_halted(s) && !is_final(s, judged))
+            MIXT_TRY(finish(s, judged));
+    } while (judged && s->best != judged && !mixt__search_halted(s));
+    s->complete = complete && is_final(s, s->best);
     MIXT_TRY(mixt__search_write_policy(s, s->best));
     return mixt__search_write_front(s);
 }
@@ -491,8 +519,10 @@ static mixt_status begin(mixt__search *s)
     MIXT_TRY(all_groups(s, MIXT_SEARCH_FULL, &s->fp32));
     for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
         MIXT_TRY(mixt__search_get(s, s->state.tries[i]->levels, &s->state.tries[i]));
+    for (int64_t i = 0; i < s->state.count; i++)
+        if (s->state.tries[i]->finalist > s->finalists)
+            s->finalists = s->state.tries[i]->finalist;
     s->best = find_best(s);
-    s->validated = s->best != s->fp32 && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
     return mixt__search_write_policy(s, s->best);
 }
 

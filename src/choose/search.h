@@ -4,7 +4,8 @@
  *   search_open.c    options, data, model, how long a trial is
  *   search_groups.c  which layers are decided together
  *   search_policy.c  from a format for each group to a policy and back
- *   search_loss.c    training and comparing: the measure of what a policy loses
+ *   search_loss.c    trials: a policy and FP32 trained on the same seeds
+ *   search_judge.c   what pairs of trials tell: screening, and the final word
  *   search_rank.c    which layers lose most
  *   search_cost.c    bytes and milliseconds of a whole step
  *   search_state.c   what is on disk
@@ -18,6 +19,7 @@
 #define MIXT_CHOOSE_SEARCH_H
 
 #include "base/alloc.h"
+#include "judge/judge.h"
 #include "mixt/search.h"
 #include "run/open/experiment.h"
 
@@ -65,32 +67,36 @@ json_t *mixt__search_groups_json(const mixt__search_groups *groups);
 /* ---- policies that are tried ---- */
 
 typedef enum mixt__search_part {
-    MIXT_SEARCH_SEEN,     // trials that the search decides by
-    MIXT_SEARCH_HELD_OUT, // trials with seeds and validation batches of their own
+    MIXT_SEARCH_SEEN,  // trials that the search goes by; all policies share FP32's
+    MIXT_SEARCH_FRESH, // trials of the final word: seeds, FP32 runs and validation batches of their own
     MIXT_SEARCH_PARTS
 } mixt__search_part;
 
-/** Where the first trials do not tell, so many times as many are made. */
-enum { MIXT_SEARCH_MORE = 4, MIXT_SEARCH_TRIALS_ALL = MIXT_SEARCH_MORE * MIXT_SEARCH_TRIALS_MAX };
+enum {
+    MIXT_SEARCH_MORE = 4, // where the first trials do not tell, so many times as many are made
+    MIXT_SEARCH_TRIALS_ALL = MIXT_SEARCH_PAIRS_MAX, // MORE times the most trials
+    MIXT_SEARCH_FINALISTS_MAX = 8,                  // policies whose final word is asked for
+    MIXT_SEARCH_LOOKS_MAX = 8                       // at fresh pairs of one policy
+};
+
+/** Losses after each trial; INFINITY: it diverged. */
+typedef struct mixt__search_losses {
+    double at[MIXT_SEARCH_TRIALS_ALL];
+    int64_t count;
+} mixt__search_losses;
 
 /** A policy and what is known of it. */
 typedef struct mixt__search_try {
-    char *levels;                                             // a letter for each group
-    char *line;                                               // the policy for people
-    double ms;                                                // NaN: not measured
-    int64_t memory;                                           // 0: not planned
-    double losses[MIXT_SEARCH_PARTS][MIXT_SEARCH_TRIALS_ALL]; // after each trial; INFINITY: it diverged
-    int64_t trials[MIXT_SEARCH_PARTS];
+    char *levels;   // a letter for each group
+    char *line;     // the policy for people
+    double ms;      // NaN: not measured
+    int64_t memory; // 0: not planned
+    mixt__search_losses losses[MIXT_SEARCH_PARTS];
+    mixt__search_losses fp32;             // FP32's on the seeds of the fresh trials
+    int64_t finalist;                     // which policy it was whose final word was asked for, from 1; 0: none
+    int64_t looks[MIXT_SEARCH_LOOKS_MAX]; // fresh pairs of each look: the last is the final word so far, or what is
+    int look_count;                       // still to be made
 } mixt__search_try;
-
-/** Mean and standard error of the relative change against FP32, over the trials that both have. */
-typedef struct mixt__search_change {
-    double mean, error; // mean INFINITY: one diverged; NaN: no trial. error NaN: one trial says nothing about it
-    int64_t trials;
-} mixt__search_change;
-
-mixt__search_change mixt__search_change_of(const mixt__search_try *tried, const mixt__search_try *fp32,
-                                           mixt__search_part part);
 
 /* ---- on disk ---- */
 
@@ -133,10 +139,13 @@ typedef struct mixt__search {
     mixt__search_state state;
     mixt__search_try *fp32, *best;
     int64_t steps[MIXT_SEARCH_PARTS], trials; // updates of a trial, 0: not settled; trials of a policy
-    bool validated, complete, stopped;
-    bool validating;        // the search itself is over
+    int64_t finalists;                        // whose final word was asked for
+    bool complete, stopped;
+    bool finishing;         // nothing is screened any more: the final word is on
     double started, budget; // seconds
-    double trial_seconds;   // of one trial, the longest so far
+    double trial_seconds;   // of one trial that is screened by, the longest so far
+    double pair_seconds;    // of one fresh pair, likewise
+    int64_t reserved;       // fresh pairs for which time is kept back
     const char *phase;
     char device[256]; // what bits and times depend on: "cuda: NVIDIA H200", "cpu: AMD EPYC …, avx512, 4 threads"
 } mixt__search;
@@ -145,18 +154,33 @@ typedef struct mixt__search {
 mixt_status mixt__search_get(mixt__search *s, const char *levels, mixt__search_try **tried);
 /** Tells how far it is. @param text of a part or a note; of a step it is the best so far */
 void mixt__search_tell(mixt__search *s, mixt_progress_kind kind, const char *text);
-/** Whether to end now: someone asked, or the time is over. While the search is under way, time to validate what it
- *  found is kept back. */
+/** Whether to end now: someone asked, or the time is over. While policies are screened, time for the final word is kept
+ *  back. */
 bool mixt__search_halted(const mixt__search *s);
 /** What is to be small, of a try; NaN: not known. */
 double mixt__search_cost(const mixt__search *s, const mixt__search_try *tried);
-/** Trials of a part that a try has to have. */
-int64_t mixt__search_wanted(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
-/** Whether its change on a part and the standard error of that are within the tolerance. */
-bool mixt__search_within(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
+/* ---- what pairs of trials tell ---- */
 
-/** Whether the trials made so far tell that it loses too much: the rest need not be made. */
-bool mixt__search_lost(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
+/** By how much a policy is worse than FP32, as a share of its loss, trial by trial; INFINITY: it diverged.
+ *  @return how many trials both have */
+int64_t mixt__search_pairs(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part,
+                           double worse[MIXT_SEARCH_TRIALS_ALL]);
+/** What the search itself goes by: NO where a policy was shown to lose more than the tolerance, else YES where it has
+ *  the trials that it is to have, or fewer tell. Not the final word. */
+mixt_verdict mixt__search_screen(const mixt__search *s, const mixt__search_try *tried);
+/** The final word on a policy by its fresh pairs; where it has none, what the pairs say that the search has seen. */
+mixt_judgement mixt__search_judge(const mixt__search *s, const mixt__search_try *tried);
+/** The same of one part. */
+mixt_judgement mixt__search_judge_part(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
+/** Whether a policy is faster, or smaller, than FP32. */
+mixt_judgement mixt__search_worth(const mixt__search *s, const mixt__search_try *tried);
+/** Whether all fresh pairs are made that were asked for, and are the final word. */
+bool mixt__search_has_word(const mixt__search_try *tried);
+/** Fresh pairs that a first look at a policy takes, by the trials that the search has seen. */
+int64_t mixt__search_planned(const mixt__search *s, const mixt__search_try *tried);
+/** Makes fresh pairs until they tell, no more can be made in the time, or the search is halted. */
+mixt_status mixt__search_finish(mixt__search *s, mixt__search_try *tried);
+
 /** Puts what is known of a try on disk. */
 mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *tried);
 
@@ -169,9 +193,10 @@ mixt_status mixt__search_write_policy(mixt__search *s, const mixt__search_try *t
 
 /** Plans its memory, and for the goal time measures its milliseconds, where that is not known yet. */
 mixt_status mixt__search_measure_cost(mixt__search *s, mixt__search_try *tried);
-/** Trains the trials of a part that are not known yet, until they are enough to tell, or the search is halted. Of
- * held-out trials there are as many as the search has needed: a number that they themselves do not move. */
-mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part);
+/** Trains the trials that the search goes by and that are not known yet, until they tell, or the search is halted. */
+mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried);
+/** Trains a fresh pair: FP32, then the policy. */
+mixt_status mixt__search_measure_pair(mixt__search *s, mixt__search_try *tried);
 /** A trainer as the experiment's, with a policy of its own and another seed; for mixt__trainer_close. */
 mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
                                  mixt_trainer **trainer);
@@ -186,8 +211,8 @@ mixt_status mixt__search_open(mixt__search *s, const mixt_config *config, const 
 /** Settles the updates of a trial where they are not: so many that the budget has time for all that a search usually
  *  tries. Not where it is halted before. */
 mixt_status mixt__search_settle_seen(mixt__search *s);
-/** The same of a held-out trial: what is left of the budget goes into longer ones. */
-mixt_status mixt__search_settle_held_out(mixt__search *s);
+/** The same of a fresh trial: what is left of the budget goes into longer ones. */
+mixt_status mixt__search_settle_fresh(mixt__search *s, int64_t pairs);
 /** All of it: `s` is all zero. Ends early where it is halted; what was found is in `s` for mixt__search_close. */
 mixt_status mixt__search_run(mixt__search *s, const mixt_config *config, const mixt_search_options *options);
 void mixt__search_close(mixt__search *s);

@@ -12,14 +12,13 @@
 
 static double change_of(const mixt__search *s, const mixt__search_try *t)
 {
-    return t == s->fp32 ? 0 : mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN).mean;
+    return mixt__search_judge_part(s, t, MIXT_SEARCH_SEEN).value;
 }
 
 /** Known well enough to be on the front: not a single trial that only ranks layers. */
 static bool is_known(const mixt__search *s, const mixt__search_try *t)
 {
-    return !isnan(mixt__search_cost(s, t)) &&
-           (t == s->fp32 || t->trials[MIXT_SEARCH_SEEN] >= s->trials || mixt__search_lost(s, t, MIXT_SEARCH_SEEN)) &&
+    return !isnan(mixt__search_cost(s, t)) && mixt__search_screen(s, t) != MIXT_VERDICT_UNDECIDED &&
            isfinite(change_of(s, t));
 }
 
@@ -57,11 +56,10 @@ static mixt_status write_list(const mixt__search *s, mixt__search_try **front, i
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
         const mixt__search_try *t = front[i];
-        mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
+        mixt_judgement safe = mixt__search_judge(s, t);
         json_t *o = json_pack("{s:s, s:I}", "policy", t->line, "memory", (json_int_t)t->memory);
         mixt__json_set(o, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
-        mixt__json_set_real(o, "loss_change", change_of(s, t));
-        mixt__json_set(o, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+        mixt__json_set(o, "judgement", mixt__judgement_object(&safe));
         mixt__json_set(o, "chosen", json_boolean(t == s->best));
         mixt__json_add(list, o);
     }

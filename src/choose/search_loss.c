@@ -1,9 +1,9 @@
 /* What a policy loses: it and FP32 train the same updates from the same weights, then both are evaluated.
  *
  * Trial k begins with the weights and dropout masks of seed + k (of the file that `init` names: with its weights) and
- * takes batches that no other trial takes, as long as there are so many. Trials that the search decides by are
- * evaluated on every other block of the validation part, the others on the blocks between: what validates the result at
- * the end has seen none of what led to it.
+ * takes batches that no other trial takes, as long as there are so many. Trials that the search goes by are evaluated
+ * on every other block of the validation part, those of the final word on the blocks between: it has seen none of what
+ * led to it.
  *
  * An update that a loss scaler skips is made again with its smaller scale: over a whole run the few skipped ones do not
  * count, over the few updates of a trial they would. Where it has to be made again too often, where no scaler watches,
@@ -11,7 +11,6 @@
  */
 #include "choose/search.h"
 
-#include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "run/open/init.h"
@@ -20,8 +19,6 @@
 #include <math.h>
 
 enum { AGAIN_MAX = 40 }; // from a scale of 2^24 down to 1, and some
-
-static const double confidence = 0.9; // that a policy loses too much, before its trials are ended early
 
 mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
                                  mixt_trainer **trainer)
@@ -115,95 +112,77 @@ static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part par
     return MIXT_OK;
 }
 
-static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
+/** One trial of a policy. @param number it has seeds and batches of its own. *loss: NaN where the search was halted */
+static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__search_part part, int64_t number,
+                             double *loss)
 {
-    int64_t number = tried->trials[part] + (part == MIXT_SEARCH_HELD_OUT ? MIXT_SEARCH_MORE * s->trials : 0);
-    double started = mixt__time_now(), loss = NAN, seconds = NAN;
+    double seconds = NAN;
     mixt_policy *policy;
     mixt_trainer *t = NULL;
+    *loss = NAN;
     MIXT_TRY(mixt__search_policy(&s->groups, tried->levels, &policy));
     mixt_status status = mixt__search_trainer(s, policy, number, false, &t);
     mixt_policy_free(policy);
     if (status == MIXT_OK) {
         mixt__trainer_seek(t->inner, number * s->steps[part] * mixt__trainer_settings_of(t->inner)->accumulate);
-        status = train(s, t, part, &loss, &seconds);
+        status = train(s, t, part, loss, &seconds);
     }
     mixt__trainer_close(t);
-    if (status != MIXT_OK || isnan(loss))
-        return status;
-    s->trial_seconds = fmax(s->trial_seconds, mixt__time_now() - started);
-    if (s->options.goal != MIXT_SEARCH_TIME && isfinite(loss)) // a by-product, where nothing is decided by it
-        tried->ms = fmin(1e3 * seconds, tried->ms);
-    tried->losses[part][tried->trials[part]++] = loss;
-    return mixt__search_save(s, tried);
+    if (status == MIXT_OK && part == MIXT_SEARCH_SEEN && s->options.goal != MIXT_SEARCH_TIME && isfinite(*loss))
+        tried->ms = fmin(1e3 * seconds, tried->ms); // a by-product, where nothing is decided by it
+    if (status == MIXT_OK && tried == s->fp32 && !isnan(*loss) && !(isfinite(*loss) && *loss > 0))
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "trained in fp32 for %lld updates, the validation loss is %g: nothing can be measured by it",
+                          (long long)s->steps[part], *loss);
+    return status;
 }
 
-/* ---- what trials tell ---- */
-
-mixt__search_change mixt__search_change_of(const mixt__search_try *tried, const mixt__search_try *fp32,
-                                           mixt__search_part part)
+static void add(mixt__search_losses *losses, double loss)
 {
-    mixt__search_change c = {.mean = NAN, .error = NAN, .trials = tried->trials[part]};
-    double sum = 0, squares = 0;
-    if (c.trials > fp32->trials[part])
-        c.trials = fp32->trials[part];
-    for (int64_t i = 0; i < c.trials; i++)
-        sum += tried->losses[part][i] / fp32->losses[part][i] - 1;
-    if (!c.trials)
-        return c;
-    c.mean = sum / (double)c.trials;
-    for (int64_t i = 0; i < c.trials; i++)
-        squares += pow(tried->losses[part][i] / fp32->losses[part][i] - 1 - c.mean, 2);
-    if (c.trials > 1 && isfinite(c.mean))
-        c.error = sqrt(squares / (double)(c.trials - 1) / (double)c.trials);
-    return c;
+    losses->at[losses->count++] = loss;
 }
 
-bool mixt__search_lost(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
-{
-    mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
-    double sure = c.trials > 1 ? mixt__student_limit(confidence, (double)(c.trials - 1)) : 0;
-    return isinf(c.mean) || (c.trials > 1 && c.mean - sure * c.error > s->options.lose);
-}
+/* ---- pairs ---- */
 
-int64_t mixt__search_wanted(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+/** One more trial to screen by: of FP32 where the policy has as many already. */
+static mixt_status run_next(mixt__search *s, mixt__search_try *tried)
 {
-    if (part == MIXT_SEARCH_HELD_OUT)
-        return tried->trials[MIXT_SEARCH_SEEN] > s->trials ? tried->trials[MIXT_SEARCH_SEEN] : s->trials;
-    bool told = mixt__search_within(s, tried, part) || mixt__search_lost(s, tried, part);
-    return tried->trials[part] < s->trials || told ? s->trials : MIXT_SEARCH_MORE * s->trials;
-}
-
-bool mixt__search_within(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
-{
-    mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
-    int64_t least = part == MIXT_SEARCH_HELD_OUT ? mixt__search_wanted(s, tried, part) : s->trials;
-    return tried == s->fp32 || (c.trials >= least && c.mean + c.error <= s->options.lose);
-}
-
-/** FP32 itself must come through: its loss is what all others are measured by. */
-static mixt_status check_fp32(const mixt__search *s, mixt__search_part part)
-{
-    double loss = s->fp32->losses[part][s->fp32->trials[part] - 1];
-    if (isfinite(loss) && loss > 0)
+    const mixt__search_losses *fp32 = &s->fp32->losses[MIXT_SEARCH_SEEN], *low = &tried->losses[MIXT_SEARCH_SEEN];
+    mixt__search_try *next = fp32->count > low->count ? tried : s->fp32;
+    mixt__search_losses *losses = &next->losses[MIXT_SEARCH_SEEN];
+    double started = mixt__time_now(), loss;
+    MIXT_TRY(run_trial(s, next, MIXT_SEARCH_SEEN, losses->count, &loss));
+    if (isnan(loss))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_STATE,
-                      "trained in fp32 for %lld updates, the validation loss is %g: nothing can be measured by it",
-                      (long long)s->steps[part], loss);
+    s->trial_seconds = fmax(s->trial_seconds, mixt__time_now() - started);
+    add(losses, loss);
+    return mixt__search_save(s, next);
 }
 
-/** One more trial: of FP32 where the policy has as many already. */
-static mixt_status run_next(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
+mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried)
 {
-    mixt__search_try *next = s->fp32->trials[part] > tried->trials[part] ? tried : s->fp32;
-    MIXT_TRY(run_trial(s, next, part));
-    return next == s->fp32 && next->trials[part] > 0 ? check_fp32(s, part) : MIXT_OK;
-}
-
-mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
-{
-    while (tried->trials[part] < mixt__search_wanted(s, tried, part) && !mixt__search_lost(s, tried, part) &&
-           !mixt__search_halted(s))
-        MIXT_TRY(run_next(s, tried, part));
+    while (mixt__search_screen(s, tried) == MIXT_VERDICT_UNDECIDED && !mixt__search_halted(s))
+        MIXT_TRY(run_next(s, tried));
     return MIXT_OK;
+}
+
+mixt_status mixt__search_measure_pair(mixt__search *s, mixt__search_try *tried)
+{
+    mixt__search_losses *low = &tried->losses[MIXT_SEARCH_FRESH];
+    int64_t number = MIXT_SEARCH_MORE * s->trials + (tried->finalist - 1) * MIXT_SEARCH_TRIALS_ALL + low->count;
+    double started = mixt__time_now(), loss;
+    bool whole = tried->fp32.count == low->count; // else FP32's run is there already
+    if (whole) {
+        MIXT_TRY(run_trial(s, s->fp32, MIXT_SEARCH_FRESH, number, &loss));
+        if (isnan(loss))
+            return MIXT_OK;
+        add(&tried->fp32, loss);
+        MIXT_TRY(mixt__search_save(s, tried));
+    }
+    MIXT_TRY(run_trial(s, tried, MIXT_SEARCH_FRESH, number, &loss));
+    if (isnan(loss))
+        return MIXT_OK;
+    s->pair_seconds = fmax(s->pair_seconds, (whole ? 1 : 2) * (mixt__time_now() - started));
+    add(low, loss);
+    return mixt__search_save(s, tried);
 }

@@ -18,7 +18,7 @@
 enum { STEPS_MIN = 8, STEPS_MAX = 200, STEPS_ASKED_MAX = 1000000000, TRIALS_MIN = 2, TIMED = 5, PLANNED_TRIES = 24 };
 
 static const double lose_most = 1;
-static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "held_out_steps"}; // what is settled of them
+static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "fresh_steps"}; // what is settled of them
 
 static mixt_status check_formats(const char *formats)
 {
@@ -47,8 +47,8 @@ static mixt_status settle_options(mixt__search *s, const mixt_search_options *gi
     MIXT_TRY(mixt__need(o->write));
     if (!*o->write)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "write: the name of the policy's file is empty");
-    if (!(o->lose >= 0 && o->lose <= lose_most))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss from 0 to %g", o->lose, lose_most);
+    if (!(o->lose > 0 && o->lose <= lose_most))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss above 0, up to %g", o->lose, lose_most);
     if (!(o->budget >= 0 && isfinite(o->budget)))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
     if (o->steps < 0 || o->steps > STEPS_ASKED_MAX)
@@ -56,6 +56,9 @@ static mixt_status settle_options(mixt__search *s, const mixt_search_options *gi
     if (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
                           (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
+    if (o->pairs && (o->pairs < MIXT_STATS_PAIRS_MIN || o->pairs > MIXT_SEARCH_PAIRS_MAX))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "pairs %lld: from %d to %d, or 0 for as many as they need",
+                          (long long)o->pairs, MIXT_STATS_PAIRS_MIN, MIXT_SEARCH_PAIRS_MAX);
     MIXT_TRY(check_formats(o->formats));
     s->budget = o->budget;
     s->trials = o->trials;
@@ -216,13 +219,12 @@ mixt_status mixt__search_settle_seen(mixt__search *s)
                         least);
 }
 
-mixt_status mixt__search_settle_held_out(mixt__search *s)
+mixt_status mixt__search_settle_fresh(mixt__search *s, int64_t pairs)
 {
     double left = s->budget - (mixt__time_now() - s->started);
-    double trials = 2.0 * (double)mixt__search_wanted(s, s->best, MIXT_SEARCH_HELD_OUT); // FP32's too
     double update = fmax(s->fp32->ms, s->best->ms) / 1e3;
-    if (s->steps[MIXT_SEARCH_HELD_OUT])
+    if (s->steps[MIXT_SEARCH_FRESH])
         return MIXT_OK;
-    return settle_steps(s, MIXT_SEARCH_HELD_OUT, update > 0 ? 0.6 * left / (1.4 * trials * update) : 0,
+    return settle_steps(s, MIXT_SEARCH_FRESH, update > 0 ? 0.6 * left / (1.4 * 2 * (double)pairs * update) : 0,
                         s->steps[MIXT_SEARCH_SEEN]);
 }

@@ -133,18 +133,22 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *change_json(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+static json_t *losses_json(const mixt__search_losses *losses, int64_t count)
 {
-    mixt__search_change change = mixt__search_change_of(tried, s->fp32, part);
-    json_t *losses = json_array(), *fp32 = json_array(), *o = json_object();
-    for (int64_t i = 0; i < change.trials; i++) {
-        mixt__json_add(losses, number(tried->losses[part][i]));
-        mixt__json_add(fp32, number(s->fp32->losses[part][i]));
-    }
-    mixt__json_set(o, "loss_change", number(change.mean));
-    mixt__json_set(o, "spread", number(change.error));
-    mixt__json_set(o, "losses", losses);
-    mixt__json_set(o, "fp32_losses", fp32);
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++)
+        mixt__json_add(list, number(losses->at[i]));
+    return list;
+}
+
+static json_t *pairs_json(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+{
+    mixt_judgement j = mixt__search_judge_part(s, tried, part);
+    json_t *o = json_object();
+    mixt__json_set(o, "judgement", mixt__judgement_object(&j));
+    mixt__json_set(o, "losses", losses_json(&tried->losses[part], j.pairs));
+    mixt__json_set(o, "fp32_losses",
+                   losses_json(part == MIXT_SEARCH_SEEN ? &s->fp32->losses[MIXT_SEARCH_SEEN] : &tried->fp32, j.pairs));
     return o;
 }
 
@@ -157,21 +161,19 @@ static json_t *evidence(const mixt__search *s, const mixt__search_try *tried)
     mixt__json_set_text(o, "model", mixt__config_string(s->config, MIXT_KEY_MODEL));
     mixt__json_set_text(o, "device", s->device);
     mixt__json_set_text(o, "configuration", s->state.config);
-    if (s->steps[MIXT_SEARCH_SEEN])
-        mixt__json_set(o, "updates_of_a_trial", json_integer(s->steps[MIXT_SEARCH_SEEN]));
-    if (s->steps[MIXT_SEARCH_HELD_OUT])
-        mixt__json_set(o, "updates_of_a_held_out_trial", json_integer(s->steps[MIXT_SEARCH_HELD_OUT]));
-    mixt__json_set_text(o, "validated", s->validated ? "yes" : "no");
+    mixt_judgement safe = mixt__search_judge(s, tried), worth = mixt__search_worth(s, tried);
+    mixt__json_set(o, "safe", mixt__judgement_object(&safe));
+    mixt__json_set(o, mixt_claim_name(worth.claim), mixt__judgement_object(&worth));
     mixt__json_set(o, "memory", json_integer(tried->memory));
     mixt__json_set(o, "fp32_memory", json_integer(s->fp32->memory));
     if (!isnan(tried->ms))
         mixt__json_set_real(o, "ms", tried->ms);
     if (!isnan(s->fp32->ms))
         mixt__json_set_real(o, "fp32_ms", s->fp32->ms);
-    if (tried->trials[MIXT_SEARCH_SEEN])
-        mixt__json_set(o, "search", change_json(s, tried, MIXT_SEARCH_SEEN));
-    if (tried->trials[MIXT_SEARCH_HELD_OUT])
-        mixt__json_set(o, "held_out", change_json(s, tried, MIXT_SEARCH_HELD_OUT));
+    if (tried != s->fp32 && tried->losses[MIXT_SEARCH_SEEN].count)
+        mixt__json_set(o, "search", pairs_json(s, tried, MIXT_SEARCH_SEEN));
+    if (tried->losses[MIXT_SEARCH_FRESH].count)
+        mixt__json_set(o, "fresh", pairs_json(s, tried, MIXT_SEARCH_FRESH));
     return o;
 }
 

@@ -19,13 +19,8 @@ static mixt_status no_memory(void)
 static mixt_status fill_point(const mixt__search *s, const mixt__search_try *t, mixt__arena *arena,
                               mixt_search_point *point)
 {
-    mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
-    *point = (mixt_search_point){.ms = t->ms, .memory = (size_t)t->memory, .loss_change = c.mean, .spread = c.error};
-    if (t == s->fp32)
-        point->loss_change = point->spread = 0;
+    *point = (mixt_search_point){.ms = t->ms, .memory = (size_t)t->memory, .safe = mixt__search_judge(s, t)};
     point->policy = mixt__arena_strdup(arena, t->line);
-    point->trials = c.trials;
-    point->within = mixt__search_within(s, t, MIXT_SEARCH_SEEN);
     point->chosen = t == s->best;
     return point->policy ? MIXT_OK : no_memory();
 }
@@ -44,26 +39,46 @@ static mixt_status fill_front(const mixt__search *s, mixt_search_result *r)
     return status;
 }
 
+/** Of the policies that were shown to lose, the last whose final word was asked for, or else the cheapest. */
+static mixt_status fill_refused(const mixt__search *s, mixt_search_result *r)
+{
+    const mixt__search_try *found = NULL;
+    for (int64_t i = 0; i < s->state.count; i++) {
+        const mixt__search_try *t = s->state.tries[i];
+        bool cheaper = mixt__search_cost(s, t) < (found ? mixt__search_cost(s, found) : (double)INFINITY);
+        if (mixt__search_judge(s, t).verdict == MIXT_VERDICT_NO &&
+            (!found || t->finalist > found->finalist || (t->finalist == found->finalist && cheaper)))
+            found = t;
+    }
+    r->info.refused = found ? mixt__arena_strdup(&r->arena, found->line) : "";
+    if (found)
+        r->info.refused_safe = mixt__search_judge(s, found);
+    return r->info.refused ? MIXT_OK : no_memory();
+}
+
 static mixt_status fill(const mixt__search *s, mixt_search_result *r)
 {
-    mixt__search_part part = s->validated ? MIXT_SEARCH_HELD_OUT : MIXT_SEARCH_SEEN;
-    mixt__search_change c = mixt__search_change_of(s->best, s->fp32, part);
     mixt_search_info *i = &r->info;
     *i = (mixt_search_info){.ms = s->best->ms, .memory = (size_t)s->best->memory, .fp32_ms = s->fp32->ms};
-    i->loss_change = s->best == s->fp32 ? 0 : c.mean;
-    i->spread = s->best == s->fp32 ? 0 : c.error;
-    i->validated = s->validated;
+    i->safe = mixt__search_judge(s, s->best);
+    i->worth = mixt__search_worth(s, s->best);
+    i->lower = s->best != s->fp32;
     i->complete = s->complete;
     i->stopped = s->stopped;
     i->fp32_memory = (size_t)s->fp32->memory;
     i->steps = s->steps[MIXT_SEARCH_SEEN];
-    i->held_out_steps = s->steps[MIXT_SEARCH_HELD_OUT];
+    i->fresh_steps = s->steps[MIXT_SEARCH_FRESH];
     i->trials = s->trials;
     i->tried = s->state.count;
     i->groups = s->groups.count;
+    i->finalists = s->finalists;
     i->policy = mixt__arena_strdup(&r->arena, s->state.path);
+    i->line = mixt__arena_strdup(&r->arena, s->best->line);
     i->folder = mixt__arena_strdup(&r->arena, s->state.folder);
-    return i->policy && i->folder ? fill_front(s, r) : no_memory();
+    if (!i->policy || !i->line || !i->folder)
+        return no_memory();
+    MIXT_TRY(fill_refused(s, r));
+    return fill_front(s, r);
 }
 
 mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options, mixt_search_result **result)

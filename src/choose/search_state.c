@@ -97,12 +97,24 @@ mixt__search_try *mixt__search_state_find(mixt__search_state *state, const char 
     return t;
 }
 
-static json_t *losses_json(const mixt__search_try *t, mixt__search_part part)
+static json_t *losses_json(const mixt__search_losses *losses)
 {
     json_t *list = json_array();
-    for (int64_t i = 0; i < t->trials[part]; i++)
-        mixt__json_add(list, isfinite(t->losses[part][i]) ? json_real(t->losses[part][i]) : json_null());
+    for (int64_t i = 0; i < losses->count; i++)
+        mixt__json_add(list, isfinite(losses->at[i]) ? json_real(losses->at[i]) : json_null());
     return list;
+}
+
+/** What the final word rests on. */
+static void add_fresh(json_t *row, const mixt__search_try *t)
+{
+    json_t *looks = json_array();
+    for (int i = 0; i < t->look_count; i++)
+        mixt__json_add(looks, json_integer(t->looks[i]));
+    mixt__json_set(row, "finalist", json_integer(t->finalist));
+    mixt__json_set(row, "looks", looks);
+    mixt__json_set(row, "fresh", losses_json(&t->losses[MIXT_SEARCH_FRESH]));
+    mixt__json_set(row, "fresh_fp32", losses_json(&t->fp32));
 }
 
 mixt_status mixt__search_state_save(const mixt__search_state *state, const mixt__search_try *t, json_t *derived)
@@ -110,20 +122,49 @@ mixt_status mixt__search_state_save(const mixt__search_state *state, const mixt_
     json_t *row = json_pack("{s:s, s:s, s:s, s:I}", "candidate", t->levels, "policy", t->line, "config", state->config,
                             "memory", (json_int_t)t->memory);
     mixt__json_set(row, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
-    mixt__json_set(row, "losses", losses_json(t, MIXT_SEARCH_SEEN));
-    mixt__json_set(row, "held_out", losses_json(t, MIXT_SEARCH_HELD_OUT));
+    mixt__json_set(row, "losses", losses_json(&t->losses[MIXT_SEARCH_SEEN]));
+    if (t->finalist)
+        add_fresh(row, t);
     mixt__json_merge(row, derived);
     json_decref(derived);
     return append(state, row);
 }
 
-static void read_losses(mixt__search_try *t, mixt__search_part part, const json_t *list)
+static void read_losses(mixt__search_losses *losses, const json_t *list)
 {
-    t->trials[part] = 0;
+    losses->count = 0;
     for (size_t i = 0; i < json_array_size(list) && i < MIXT_SEARCH_TRIALS_ALL; i++) {
         const json_t *loss = json_array_get(list, i);
-        t->losses[part][t->trials[part]++] = json_is_number(loss) ? json_number_value(loss) : (double)INFINITY;
+        losses->at[losses->count++] = json_is_number(loss) ? json_number_value(loss) : (double)INFINITY;
     }
+}
+
+/** What the final word rests on; figures that nobody can have written are not believed. */
+static void read_fresh(mixt__search_try *t, const json_t *row)
+{
+    const json_t *looks = json_object_get(row, "looks");
+    int64_t before = 0, finalist = json_integer_value(json_object_get(row, "finalist"));
+    t->look_count = 0;
+    t->finalist = 0;
+    t->fp32.count = t->losses[MIXT_SEARCH_FRESH].count = 0;
+    for (size_t i = 0; i < json_array_size(looks) && i < MIXT_SEARCH_LOOKS_MAX; i++) {
+        int64_t pairs = json_integer_value(json_array_get(looks, i));
+        if (pairs <= before || pairs > MIXT_SEARCH_TRIALS_ALL)
+            break;
+        t->looks[t->look_count++] = before = pairs;
+    }
+    if (!t->look_count || finalist < 1 || finalist > MIXT_SEARCH_FINALISTS_MAX)
+        return;
+    t->finalist = finalist;
+    read_losses(&t->losses[MIXT_SEARCH_FRESH], json_object_get(row, "fresh"));
+    read_losses(&t->fp32, json_object_get(row, "fresh_fp32"));
+    for (int64_t i = 0; i < t->fp32.count; i++)
+        if (!(isfinite(t->fp32.at[i]) && t->fp32.at[i] > 0))
+            t->fp32.count = i;
+    if (t->losses[MIXT_SEARCH_FRESH].count > t->fp32.count)
+        t->losses[MIXT_SEARCH_FRESH].count = t->fp32.count;
+    if (t->fp32.count > t->losses[MIXT_SEARCH_FRESH].count + 1)
+        t->fp32.count = t->losses[MIXT_SEARCH_FRESH].count + 1;
 }
 
 /** Takes in one row; what it does not know it passes over. @param groups letters that a policy has */
@@ -144,8 +185,8 @@ static mixt_status read_row(mixt__search_state *state, const json_t *row, size_t
     const json_t *ms = json_object_get(row, "ms");
     t->ms = json_is_number(ms) ? json_number_value(ms) : (double)NAN;
     t->memory = json_integer_value(json_object_get(row, "memory"));
-    read_losses(t, MIXT_SEARCH_SEEN, json_object_get(row, "losses"));
-    read_losses(t, MIXT_SEARCH_HELD_OUT, json_object_get(row, "held_out"));
+    read_losses(&t->losses[MIXT_SEARCH_SEEN], json_object_get(row, "losses"));
+    read_fresh(t, row);
     return MIXT_OK;
 }
 

@@ -54,6 +54,31 @@ mixt_status mixt_judge_worse(const double *worse, int64_t count, double margin, 
     return MIXT_OK;
 }
 
+/** What the first of several leaves of MIXT_STATS_ALPHA, nearly: later ones spend it by halves, and so do their looks.
+ */
+static const double later_spend = 0.02;
+
+mixt_status mixt__judge_finalist(const double *worse, int64_t count, double margin, const int64_t *earlier, int looks,
+                                 int64_t finalist, mixt_judgement *judgement)
+{
+    mixt_stats_judgement found;
+    MIXT_TRY(mixt_stats_judge(worse, count, margin, earlier, looks, &found));
+    *judgement = mixt__judgement_of(&found, margin, MIXT_UNIT_SHARE);
+    if (finalist <= 1 || count < 2)
+        return MIXT_OK;
+    double level = later_spend * pow(0.5, (double)(finalist - 1 + (earlier ? looks : 0) + 1));
+    mixt_stats_interval strict = mixt_stats_t_interval(&found.summary, 1 - 2 * level);
+    judgement->low = fmin(judgement->low, strict.low);
+    judgement->high = fmax(judgement->high, strict.high);
+    if (judgement->high < margin || judgement->low > margin || judgement->verdict == MIXT_VERDICT_UNDECIDED)
+        return MIXT_OK;
+    judgement->verdict = MIXT_VERDICT_UNDECIDED;
+    int64_t all = mixt_stats_pairs(found.summary.deviation, (double)(count - 1), fabs(margin - found.summary.mean),
+                                   level / 2, MIXT_STATS_POWER);
+    judgement->needs = all > MIXT_STATS_PAIRS_MAX ? MIXT_JUDGE_NEVER : all > count ? all - count : 1;
+    return MIXT_OK;
+}
+
 /* ---- faster, smaller, cheaper ---- */
 
 /** A ratio of A's over B's as what the claim tells: itself, or the share that B saves. */

@@ -10,6 +10,15 @@
 /** What mixt_stats_judge found about a margin, as a judgement of SAFE: for experiments that are looked at more than
  *  once. */
 mixt_judgement mixt__judgement_of(const mixt_stats_judgement *found, double margin, mixt_unit unit);
+/**
+ * Whether one of several policies is safe that are judged one after the other, each on pairs of its own, until one is:
+ * by the rule of mixt_stats_judge, and from the second on by a stricter interval as well. Over all of them and all
+ * looks together, one that loses just the margin is called safe in at most MIXT_STATS_ALPHA of such searches.
+ * @param worse, @param count, @param margin as of mixt_judge_worse; the unit is SHARE.
+ * @param earlier, @param looks as of mixt_stats_judge. @param finalist which of them it is, from 1.
+ */
+mixt_status mixt__judge_finalist(const double *worse, int64_t count, double margin, const int64_t *earlier, int looks,
+                                 int64_t finalist, mixt_judgement *judgement);
 /** As JSON; what memory fails for is not whole (store/json.h). */
 json_t *mixt__judgement_object(const mixt_judgement *judgement);
 

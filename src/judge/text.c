@@ -50,6 +50,8 @@ static const char *number(char text[NUMBER], const mixt_judgement *j, double val
     int digits = j->unit == MIXT_UNIT_PLAIN ? 4 : fabs(shown) < 100 ? 2 : 0;
     if (isnan(value))
         snprintf(text, NUMBER, "not known");
+    else if (isinf(value))
+        snprintf(text, NUMBER, "not finite");
     else if (j->unit == MIXT_UNIT_PLAIN)
         snprintf(text, NUMBER, sign ? "%+.*g" : "%.*g", digits, shown);
     else

@@ -331,9 +331,7 @@ static mixt_status search(mixt_adoption *a, const char *file)
     bool cheaper = a->options.goal == MIXT_SEARCH_TIME ? i.ms < i.fp32_ms : i.memory < i.fp32_memory;
     const char *left = i.complete ? "" : ", more are left to try";
     if (cheaper)
-        snprintf(note, sizeof note, "%lld policies tried%s; loss %+.3f%% of FP32's %s", (long long)i.tried, left,
-                 100 * i.loss_change,
-                 i.validated ? "on batches that the search had not seen" : "and not confirmed on other batches");
+        snprintf(note, sizeof note, "%lld policies tried%s", (long long)i.tried, left);
     else
         snprintf(note, sizeof note, "%lld policies tried%s; none of them is cheaper than FP32 and holds",
                  (long long)i.tried, left);
@@ -343,7 +341,7 @@ static mixt_status search(mixt_adoption *a, const char *file)
                            .accuracy = NAN,
                            .step_seconds = i.ms / 1e3,
                            .memory = (double)i.memory,
-                           .good = cheaper && i.validated,
+                           .good = cheaper && i.lower,
                            .note = note};
     const char *verdict = !cheaper && i.complete ? "none" : ""; // all was tried, and FP32 is the cheapest
     status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict, NULL);

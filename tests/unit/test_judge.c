@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/rng.h"
+#include "judge/judge.h"
 #include "mixt/mixt.h"
 
 #include <jansson.h>
@@ -122,9 +124,46 @@ static void test_json(void **state)
     json_decref(o);
 }
 
+/** Policies judged one after the other until one is called safe, each of them worse by just the margin: in how many of
+ *  1,000 such searches one is. */
+static int64_t false_yes(int64_t finalists, mixt__rng *rng)
+{
+    int64_t wrong = 0;
+    for (int search = 0; search < 1000; search++) {
+        mixt_judgement j = {.verdict = MIXT_VERDICT_NO};
+        for (int64_t f = 1; f <= finalists && j.verdict != MIXT_VERDICT_YES; f++) {
+            double worse[12];
+            int64_t six = 6;
+            for (int i = 0; i < 12; i++)
+                worse[i] = 0.005 + 0.01 * (double)mixt__rng_normal(rng);
+            assert_int_equal(mixt__judge_finalist(worse, 6, 0.005, NULL, 0, f, &j), MIXT_OK);
+            if (j.verdict == MIXT_VERDICT_UNDECIDED) // a second look
+                assert_int_equal(mixt__judge_finalist(worse, 12, 0.005, &six, 1, f, &j), MIXT_OK);
+        }
+        wrong += j.verdict == MIXT_VERDICT_YES;
+    }
+    return wrong;
+}
+
+static void test_finalists(void **state)
+{
+    (void)state;
+    mixt__rng rng = mixt__rng_start(mixt__rng_key(77, 1, 1));
+    const double calm[6] = {0.0010, 0.0045, -0.0020, 0.0032, 0.0004, 0.0030};
+    mixt_judgement first, third;
+    int64_t one = false_yes(1, &rng), eight = false_yes(8, &rng);
+    assert_true(one > 10 && one < 55 && eight < 65); // 50, and two of its deviations
+    assert_int_equal(mixt__judge_finalist(calm, 6, 0.005, NULL, 0, 1, &first), MIXT_OK);
+    assert_int_equal(mixt__judge_finalist(calm, 6, 0.005, NULL, 0, 3, &third), MIXT_OK);
+    assert_int_equal(first.verdict, MIXT_VERDICT_YES);
+    assert_true(third.low < first.low && third.high > first.high && third.value == first.value);
+    assert_true(third.verdict == MIXT_VERDICT_UNDECIDED && third.needs > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_worse), cmocka_unit_test(test_ratios),
-                                       cmocka_unit_test(test_values), cmocka_unit_test(test_json)};
+                                       cmocka_unit_test(test_values), cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_finalists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,8 +149,11 @@ static void check_injected(const mixt_search_options *o, const mixt_search_info 
     assert_string_equal(rule_of(o->write, "conv2"), "fp32");
     assert_string_equal(rule_of(o->write, "conv4"), "fp32");
     assert_int_equal(rules_of(o->write), 2);
-    assert_true(i->complete && i->validated && !i->stopped);
-    assert_true(i->loss_change + i->spread <= o->lose); // on batches that the search has not seen
+    assert_true(i->complete && !i->stopped && i->lower);
+    assert_int_equal(i->safe.verdict, MIXT_VERDICT_YES); // on pairs that the search has not seen
+    assert_true(i->safe.high < o->lose && i->safe.margin == o->lose && i->safe.updates == o->steps);
+    assert_true(i->safe.evidence == MIXT_EVIDENCE_PAIRED && i->safe.pairs >= MIXT_STATS_PAIRS_MIN);
+    assert_true(i->worth.claim == MIXT_CLAIM_SMALLER && i->worth.verdict == MIXT_VERDICT_YES);
     assert_true(i->memory < i->fp32_memory);
 }
 
@@ -163,6 +166,7 @@ static void test_injected(void **state)
     must(mixt_search_with(config, &o, &found));
     mixt_search_info i = mixt_search_describe(found);
     check_injected(&o, &i);
+    assert_string_equal(i.line, "fp16; conv2, conv4: fp32");
     json_t *low = row_of(i.folder, "fp16"), *half = row_of(i.folder, "fp16; conv2: fp32");
     assert_true(json_is_null(json_object_get(low, "loss_change"))); // diverged
     assert_true(json_number_value(json_object_get(half, "loss_change")) > 2 * o.lose);
@@ -172,7 +176,7 @@ static void test_injected(void **state)
     const mixt_search_point *before = NULL, *p;
     for (int64_t k = 0; (p = mixt_search_front(found, k)); k++) {
         assert_true(!before || p->memory >= before->memory);
-        chosen = chosen || (p->chosen && p->within && p->memory == i.memory);
+        chosen = chosen || (p->chosen && p->safe.verdict == MIXT_VERDICT_YES && p->memory == i.memory);
         before = p;
     }
     assert_true(chosen);
@@ -224,13 +228,15 @@ static void test_going_on(void **state)
     must(mixt_search_with(config, &o, &found));
     assert_int_equal(s.updates, 0);
     assert_true(mixt_search_describe(found).complete);
-    assert_true(mixt_search_describe(found).loss_change == i.loss_change);
+    assert_true(mixt_search_describe(found).safe.value == i.safe.value);
     mixt_search_free(found);
 
     json_t *here = row_of(temp_path("again.yaml.search"), "fp16; conv2, conv4: fp32");
     json_t *there = row_of(temp_path("injected.yaml.search"), "fp16; conv2, conv4: fp32"); // of one that never stopped
     assert_true(json_equal(json_object_get(here, "losses"), json_object_get(there, "losses")));
-    assert_true(json_equal(json_object_get(here, "held_out"), json_object_get(there, "held_out")));
+    assert_true(json_array_size(json_object_get(here, "fresh")) >= MIXT_STATS_PAIRS_MIN);
+    assert_true(json_equal(json_object_get(here, "fresh"), json_object_get(there, "fresh")));
+    assert_true(json_equal(json_object_get(here, "fresh_fp32"), json_object_get(there, "fresh_fp32")));
     json_decref(here);
     json_decref(there);
     mixt_config_free(config);
@@ -310,10 +316,14 @@ static void test_absurd_rows(void **state)
     (void)state;
     static const char *const rows[] = {
         "{\"fact\":\"steps\",\"value\":-5}",
-        "{\"fact\":\"held_out_steps\",\"value\":1e300}",
+        "{\"fact\":\"fresh_steps\",\"value\":1e300}",
         "{\"fact\":\"steps\",\"value\":9223372036854775807}",
         "{\"fact\":\"sensitivity_bf16\",\"value\":7}",
-        "{\"candidate\":\"bb\",\"memory\":-1,\"ms\":\"fast\",\"losses\":{},\"held_out\":[null,\"x\"]}",
+        "{\"candidate\":\"bb\",\"memory\":-1,\"ms\":\"fast\",\"losses\":{},\"fresh\":[null,\"x\"]}",
+        "{\"candidate\":\"bb\",\"memory\":1,\"losses\":[1,1],\"finalist\":99,\"looks\":[6,3,1e300],\"fresh\":[1,1,1],"
+        "\"fresh_fp32\":[1,0,null]}",
+        "{\"candidate\":\"bb\",\"memory\":1,\"losses\":[1,1],\"finalist\":1,\"looks\":[2,900],\"fresh\":[1,1,1],"
+        "\"fresh_fp32\":[1,0,null]}",
         "{\"candidate\":\"b\",\"memory\":1}",
         "{\"candidate\":\"zz\",\"memory\":1}",
         "[]",
@@ -376,31 +386,84 @@ static mixt_dtype default_of(const char *path)
     return forward;
 }
 
-/** What does not hold on held-out batches is out; the search goes on without it. */
-static void test_held_out(void **state)
+/** A row as the search would have written it: screened as FP32, then judged on six fresh pairs. @param change of the
+ *  loss in every pair, more or less */
+static void add_judged(const char *folder, const char *levels, const char *policy, int finalist, double change)
+{
+    char path[600];
+    json_t *row = row_of(folder, policy), *fresh = json_array(), *fp32 = json_array();
+    snprintf(path, sizeof path, "%s/candidates.jsonl", folder);
+    FILE *file = fopen(path, "a");
+    assert_true(row && file);
+    for (int i = 0; i < MIXT_STATS_PAIRS_MIN; i++) {
+        json_array_append_new(fresh, json_real(1 + change * (1 + 0.1 * (i % 3))));
+        json_array_append_new(fp32, json_real(1));
+    }
+    json_t *made = json_pack("{s:s, s:s, s:O, s:[f, f], s:i, s:[i], s:o, s:o}", "candidate", levels, "policy", policy,
+                             "memory", json_object_get(row, "memory"), "losses", 1.0, 1.0, "finalist", finalist,
+                             "looks", (int)MIXT_STATS_PAIRS_MIN, "fresh", fresh, "fresh_fp32", fp32);
+    json_dumpf(made, file, JSON_COMPACT);
+    fputc('\n', file);
+    fclose(file);
+    json_decref(row);
+    json_decref(made);
+}
+
+/** What fresh pairs show to lose is out; the search goes on without it. */
+static void test_final_word(void **state)
 {
     (void)state;
-    static const char *const rows[] = {
-        "{\"candidate\":\"bb\",\"policy\":\"bf16\",\"memory\":%lld,\"losses\":[1,1],\"held_out\":[99,99]}\n",
-        "{\"candidate\":\"hh\",\"policy\":\"fp16\",\"memory\":%lld,\"losses\":[1,1],\"held_out\":[99,99]}\n"};
-    mixt_search_options o = small_options("held.yaml");
+    mixt_search_options o = small_options("final.yaml");
+    char folder[512];
     o.formats = "bf16,fp16";
-    mixt_dtype found[3];
-    for (int i = 0; i < 3; i++) {
-        search_small(&o, wide_yaml);
-        found[i] = default_of(o.write);
-        json_t *row = i < 2 ? row_of(temp_path("held.yaml.search"), i ? "fp16" : "bf16") : NULL;
-        FILE *file = i < 2 ? fopen(temp_path("held.yaml.search/candidates.jsonl"), "a") : NULL;
-        if (i < 2) {
-            assert_true(row && file);
-            fprintf(file, rows[i], (long long)json_integer_value(json_object_get(row, "memory")));
-            fclose(file);
-        }
-        json_decref(row);
-    }
-    assert_int_equal(found[0], MIXT_DTYPE_BF16);
-    assert_int_equal(found[1], MIXT_DTYPE_FP16);
-    assert_true(found[2] == MIXT_DTYPE_FP32 || rules_of(o.write) > 0); // not for all layers any more
+    snprintf(folder, sizeof folder, "%s", temp_path("final.yaml.search"));
+    search_small(&o, wide_yaml);
+    assert_int_equal(default_of(o.write), MIXT_DTYPE_BF16);
+    add_judged(folder, "bb", "bf16", 1, 90);
+    search_small(&o, wide_yaml);
+    assert_int_equal(default_of(o.write), MIXT_DTYPE_FP16);
+    add_judged(folder, "hh", "fp16", 2, 90);
+    mixt_config *config = config_of(wide_yaml);
+    mixt_search_result *found;
+    must(mixt_search_with(config, &o, &found));
+    mixt_search_info i = mixt_search_describe(found);
+    assert_true(!i.lower || rules_of(o.write) > 0); // not for all layers any more
+    assert_true(!strcmp(i.refused, "fp16") && i.refused_safe.verdict == MIXT_VERDICT_NO && i.finalists >= 2);
+    assert_true(i.refused_safe.low > o.lose && i.refused_safe.pairs == MIXT_STATS_PAIRS_MIN);
+    mixt_search_free(found);
+    mixt_config_free(config);
+}
+
+/** A policy whose fresh pairs scatter is offered as undecided, and says how many more would tell. */
+static void test_undecided(void **state)
+{
+    (void)state;
+    mixt_search_options o = small_options("open.yaml");
+    o.formats = "bf16";
+    o.pairs = MIXT_STATS_PAIRS_MIN;
+    search_small(&o, wide_yaml);
+    json_t *row = row_of(temp_path("open.yaml.search"), "bf16");
+    FILE *file = fopen(temp_path("open.yaml.search/candidates.jsonl"), "a");
+    assert_true(row && file);
+    fprintf(file,
+            "{\"candidate\":\"bb\",\"memory\":%lld,\"losses\":[1,1],\"finalist\":1,\"looks\":[6],"
+            "\"fresh\":[2.2,0.9,1.4,0.6,1.9,1.0],\"fresh_fp32\":[1,1,1,1,1,1]}\n",
+            (long long)json_integer_value(json_object_get(row, "memory")));
+    fclose(file);
+    json_decref(row);
+    mixt_config *config = config_of(wide_yaml);
+    mixt_search_result *found;
+    must(mixt_search_with(config, &o, &found));
+    mixt_search_info i = mixt_search_describe(found);
+    assert_true(i.lower && i.complete && i.safe.verdict == MIXT_VERDICT_UNDECIDED);
+    assert_true(fabs(i.safe.value - 2.0 / 6) < 1e-9 && i.safe.low < 0 && i.safe.high > o.lose && i.safe.needs > 0);
+    assert_string_equal(i.line, "bf16");
+    mixt_search_free(found);
+    o.pairs = 9; // more are asked for
+    must(mixt_search_with(config, &o, &found));
+    assert_int_equal(mixt_search_describe(found).safe.pairs, 9);
+    mixt_search_free(found);
+    mixt_config_free(config);
 }
 
 /** Files that no search made are not replaced, nor a found policy whose folder is gone. */
@@ -434,11 +497,12 @@ static void test_arguments(void **state)
         const char *formats;
         int64_t steps, trials;
         const char *word;
-    } bad[] = {{-0.1, 0, NULL, 0, 2, "lose -0.1"},     {1.5, 0, NULL, 0, 2, "lose 1.5"},
-               {NAN, 0, NULL, 0, 2, "lose"},           {0, -1, NULL, 0, 2, "budget -1"},
-               {0, INFINITY, NULL, 0, 2, "budget"},    {0, 0, "fp8", 0, 2, "'fp8'"},
-               {0, 0, "bf16,bf17", 0, 2, "'bf17'"},    {0, 0, NULL, -1, 2, "steps -1"},
-               {0, 0, NULL, 0, 1, "trials 1: from 2"}, {0, 0, NULL, 0, 17, "trials 17"}};
+    } bad[] = {{-0.1, 0, NULL, 0, 2, "lose -0.1"}, {1.5, 0, NULL, 0, 2, "lose 1.5"},
+               {NAN, 0, NULL, 0, 2, "lose"},       {0, 0, NULL, 0, 2, "lose 0"},
+               {0.1, -1, NULL, 0, 2, "budget -1"}, {0.1, INFINITY, NULL, 0, 2, "budget"},
+               {0.1, 0, "fp8", 0, 2, "'fp8'"},     {0.1, 0, "bf16,bf17", 0, 2, "'bf17'"},
+               {0.1, 0, NULL, -1, 2, "steps -1"},  {0.1, 0, NULL, 0, 1, "trials 1: from 2"},
+               {0.1, 0, NULL, 0, 17, "trials 17"}};
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         mixt_search_options o =
             MIXT_OPTIONS(mixt_search_options, .lose = bad[k].lose, .budget = bad[k].budget, .formats = bad[k].formats);
@@ -550,21 +614,43 @@ static void test_levels(void **state)
 
 /* ---- figures ---- */
 
-static void test_change(void **state)
+/** A search of that tolerance with FP32's losses 1, for screening. */
+static void screening(mixt__search *s, mixt__search_try *fp32)
+{
+    *s = (mixt__search){.trials = 3, .fp32 = fp32};
+    s->options = MIXT_OPTIONS(mixt_search_options);
+    *fp32 = (mixt__search_try){.memory = 0};
+    for (int i = 0; i < 12; i++)
+        fp32->losses[MIXT_SEARCH_SEEN].at[fp32->losses[MIXT_SEARCH_SEEN].count++] = 1;
+}
+
+static mixt_verdict screen(const mixt__search *s, int count, const double *losses)
+{
+    mixt__search_try tried = {.memory = 0};
+    tried.losses[MIXT_SEARCH_SEEN].count = count;
+    memcpy(tried.losses[MIXT_SEARCH_SEEN].at, losses, (size_t)count * sizeof *losses);
+    return mixt__search_screen(s, &tried);
+}
+
+/** Only what is shown to lose is set aside: scatter never does, and one that diverged always. */
+static void test_screen(void **state)
 {
     (void)state;
-    mixt__search_try fp32 = {.losses = {{2, 4, 8}}, .trials = {3, 0}};
-    mixt__search_try tried = {.losses = {{2.02, 4, 8.24}}, .trials = {3, 0}};
-    mixt__search_change c = mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN);
-    const double mean = (0.01 + 0 + 0.03) / 3; // deviations -0.0033, -0.0133, 0.0167: variance 0.000233
-    assert_true(fabs(c.mean - mean) < 1e-12 && c.trials == 3);
-    assert_true(fabs(c.error - sqrt(0.00046666666666666666 / 2 / 3)) < 1e-12);
-    tried.trials[0] = 1;
-    c = mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN);
-    assert_true(fabs(c.mean - 0.01) < 1e-12 && isnan(c.error));
-    tried.losses[0][0] = INFINITY;
-    assert_true(isinf(mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN).mean));
-    assert_true(isnan(mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_HELD_OUT).mean));
+    mixt__search s;
+    mixt__search_try fp32;
+    screening(&s, &fp32);
+    const double calm[] = {1.0001, 0.9999, 1.0002}, lost[] = {1.3, 1.31, 1.29}, gone[] = {1, INFINITY};
+    const double wild[] = {1.3, 0.8, 1.2, 0.7, 1.3, 0.9, 1.2, 0.9, 1.2, 0.8, 1.1, 0.9};
+    const double slow[] = {1.03, 1.00, 1.04, 1.02, 1.00, 1.03, 1.01, 1.02, 1.04, 1.00, 1.02, 1.03};
+    assert_int_equal(screen(&s, 3, calm), MIXT_VERDICT_YES);
+    assert_int_equal(screen(&s, 3, lost), MIXT_VERDICT_NO);
+    assert_int_equal(screen(&s, 2, gone), MIXT_VERDICT_NO);
+    assert_int_equal(screen(&s, 1, gone), MIXT_VERDICT_UNDECIDED);
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(screen(&s, i, wild), MIXT_VERDICT_UNDECIDED);
+    assert_int_equal(screen(&s, 12, wild), MIXT_VERDICT_YES);
+    assert_int_equal(screen(&s, 3, slow), MIXT_VERDICT_UNDECIDED);
+    assert_int_equal(screen(&s, 12, slow), MIXT_VERDICT_NO);
 }
 
 int main(void)
@@ -573,7 +659,7 @@ int main(void)
         cmocka_unit_test(test_injected),     cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search),
         cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows), cmocka_unit_test(test_files),
         cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),      cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_held_out),     cmocka_unit_test(test_change),
+        cmocka_unit_test(test_final_word),   cmocka_unit_test(test_undecided),   cmocka_unit_test(test_screen),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
