@@ -3,6 +3,7 @@
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/names.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -100,6 +101,16 @@ static json_t *history_json(const mixt_adoption *a)
     return list;
 }
 
+static json_t *judgements_json(const mixt_adoption *a)
+{
+    mixt_judgement j;
+    json_t *list = json_array();
+    for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
+        if (mixt_adoption_judgement(a, claim, &j))
+            json_array_append_new(list, cli_judgement_json(&j));
+    return list;
+}
+
 static void print_json(const mixt_adoption *a)
 {
     mixt_adoption_info i = mixt_adoption_describe(a);
@@ -113,6 +124,8 @@ static void print_json(const mixt_adoption *a)
     json_object_set_new(o, "config", json_string(i.config));
     json_object_set_new(o, "policy", json_string(i.policy));
     json_object_set_new(o, "folder", json_string(i.folder));
+    json_object_set_new(o, "best", json_string(i.best));
+    json_object_set_new(o, "judgements", judgements_json(a));
     json_object_set_new(o, "figures", figures_json(a));
     json_object_set_new(o, "history", history_json(a));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
@@ -178,12 +191,20 @@ static void print_state(const cli_args *args, const mixt_adoption *a)
     for (int64_t k = 0; mixt_adoption_entry(a, k, &e); k++)
         if (!e.undo && i.done && (int64_t)e.stage == i.done - 1)
             last = e;
-    if (i.done)
-        cli_line(stdout, "", "%s: %s: %s", mixt_adopt_stage_name(last.stage), last.decision, last.reason);
+    mixt_judgement j;
+    bool judged = i.outcome != MIXT_ADOPT_UNDER_WAY && mixt_adoption_judgement(a, MIXT_CLAIM_SAFE, &j);
+    if (i.done) // of the last stage the judgements are the reason
+        cli_line(stdout, "", "%s: %s%s%s", mixt_adopt_stage_name(last.stage), last.decision, judged ? "" : ": ",
+                 judged ? "" : last.reason);
+    for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
+        if (mixt_adoption_judgement(a, claim, &j))
+            cli_judgement_print(&j);
     printf("%s: %lld of %d stages done; %s/report.html\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
            (int)MIXT_ADOPT_STAGES, i.folder);
     if (i.done)
         printf("to be used: %s/adopted.yaml (%s)\n", i.folder, i.precision);
+    if (*i.best)
+        printf("in question: %s (%s), which was not shown to lose\n", i.best, i.best_precision);
     if (i.done)
         printf("to go back: mixt adopt %s%s%s --undo\n", cli_word(args, 0), cli_given(args, "name") ? " --name " : "",
                cli_given(args, "name") ? cli_text(args, "name") : "");
@@ -254,16 +275,17 @@ const cli_command cli_adopt = {
     .description =
         "Goes the whole road in five stages, each with figures, a decision and its reason: baseline trains in FP32; "
         "formats tries each lower format that the machine has, for a quarter of the updates; mixed trains with the "
-        "cheapest of them; tuned searches a format for each layer (mixt search); validated proves the result against "
-        "FP32 (mixt compare) and goes through the acceptance checklist (mixt verify, with the configuration's "
-        "verify.* keys). It is adopted where it is non-inferior and the checklist is met; else FP32 stays, and the "
-        "reason says what is missing.\n\n"
+        "cheapest of them; tuned searches a format for each layer (mixt search); validated judges the result by pairs "
+        "of whole runs (mixt compare, or the search's own where they were as long): is it safe, and is it worth it "
+        "here? Worth it is any gain that can be measured, or what verify.speedup and verify.memory ask for where they "
+        "are set. It is adopted where both are yes; FP32 stays where one is shown to be no; else it is undecided, and "
+        "the best policy is named with the pairs that would tell.\n\n"
         "All is kept in runs/adopt-NAME: adopted.yaml, the configuration to use; its policy with the evidence; "
         "report.html and report.md; every version of both in versions; history.jsonl, which is only ever appended to. "
         "Ctrl-C or a "
         "kill lose nothing that matters: the same command goes on. --undo takes back the newest stage, --from does a "
         "stage and those after it again; versions and history stay.\n\n"
-        "Status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 FP32 stays until more pairs decide; 1 "
+        "Status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 undecided until there are more pairs; 1 "
         "failed, 2 used wrongly, 130 after Ctrl-C, 143 after SIGTERM.",
     .arguments =
         {

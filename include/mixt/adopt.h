@@ -8,15 +8,18 @@
  *
  * Five stages, each with figures and a decision: `baseline` trains in FP32; `formats` tries each lower format that the
  * machine has, for a quarter of the updates; `mixed` trains with the cheapest of them; `tuned` searches a format for
- * each layer (mixt_search); `validated` proves the result against FP32 (mixt_compare) and goes through the acceptance
- * checklist (mixt_verify). All is kept in runs/adopt-NAME, with report.html for people. history.jsonl there is only
- * ever appended to; what is known is what it says. A second call with the same arguments goes on where the first one
- * ended, however it ended.
+ * each layer (mixt_search); `validated` judges the result (judge.h): is it safe, by pairs of whole runs, and is it
+ * worth it here? Pairs of the search that were as long as the run are taken over, else mixt_compare makes them. It is
+ * adopted where both are yes; FP32 stays where one is shown to be no. Worth it is any gain that can be measured, or
+ * what verify.speedup and verify.memory ask for where they are set. All is kept in runs/adopt-NAME, with report.html
+ * for people. history.jsonl there is only ever appended to; what is known is what it says. A second call with the same
+ * arguments goes on where the first one ended, however it ended.
  */
 #ifndef MIXT_ADOPT_H
 #define MIXT_ADOPT_H
 
 #include "mixt/config.h"
+#include "mixt/judge.h"
 #include "mixt/progress.h"
 #include "mixt/search.h"
 
@@ -84,9 +87,9 @@ MIXT_API void mixt_adoption_free(mixt_adoption *adoption);
 /** What came out of the whole road. */
 typedef enum mixt_adopt_outcome {
     MIXT_ADOPT_UNDER_WAY, /**< stages are left */
-    MIXT_ADOPT_ADOPTED,   /**< proved non-inferior, and accepted by the checklist */
-    MIXT_ADOPT_KEPT,      /**< FP32 stays: nothing cheaper, inferior, or not accepted */
-    MIXT_ADOPT_UNDECIDED, /**< FP32 stays: the proof needs more pairs */
+    MIXT_ADOPT_ADOPTED,   /**< shown to be safe, and worth it */
+    MIXT_ADOPT_KEPT,      /**< FP32 stays: shown not to be safe, or not to be worth it */
+    MIXT_ADOPT_UNDECIDED, /**< more pairs are needed; FP32 is used until then, and `best` names what is in question */
 } mixt_adopt_outcome;
 /** "under way", "adopted", "kept", "undecided". */
 MIXT_API const char *mixt_adopt_outcome_name(mixt_adopt_outcome outcome);
@@ -100,15 +103,21 @@ typedef struct mixt_adoption_info {
     const char *config;    /**< the configuration to use now; "" before the first stage is done */
     const char *policy;    /**< its policy, with the evidence; "" likewise */
     const char *precision; /**< a format's name, or "tuned": one for each layer; "" likewise */
-    bool stopped;          /**< `progress` ended it: the same call goes on */
+    const char *best;      /**< undecided: the configuration of the best policy that was not shown to lose; else "" */
+    const char *best_precision; /**< its format's name, or "tuned"; "" likewise */
+    bool stopped;               /**< `progress` ended it: the same call goes on */
 } mixt_adoption_info;
 /** Texts belong to the adoption. Of none, or one that was freed, nothing is known. */
 MIXT_API mixt_adoption_info mixt_adoption_describe(const mixt_adoption *adoption);
 
+/** What was concluded of the policy in question, by the newest stage that has: SAFE, FASTER, SMALLER.
+ *  @param judgement receives it. @return false where nothing was concluded yet. */
+MIXT_API bool mixt_adoption_judgement(const mixt_adoption *adoption, mixt_claim claim, mixt_judgement *judgement);
+
 /** What was measured in a stage. NaN: not known. */
 typedef struct mixt_adopt_figure {
     mixt_adopt_stage stage;
-    const char *name;    /**< the format, "search", "compare", "checklist" */
+    const char *name;    /**< the format, "search", "compare" */
     double loss;         /**< at the end, of the validation */
     double accuracy;     /**< likewise */
     double step_seconds; /**< of an update */

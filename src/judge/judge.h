@@ -21,5 +21,7 @@ mixt_status mixt__judge_finalist(const double *worse, int64_t count, double marg
                                  int64_t finalist, mixt_judgement *judgement);
 /** As JSON; what memory fails for is not whole (store/json.h). */
 json_t *mixt__judgement_object(const mixt_judgement *judgement);
+/** From such an object. @return false where it is none */
+bool mixt__judgement_read(const json_t *object, mixt_judgement *judgement);
 
 #endif

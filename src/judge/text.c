@@ -10,28 +10,32 @@
 
 enum { NUMBER = 40, SENTENCE = 400 };
 
+enum { STATISTICS = 5 };
+
+static const char *const claims[MIXT_CLAIM_COUNT] = {"safe", "faster", "smaller", "cheaper"};
+static const char *const verdicts[] = {"undecided", "yes", "no"};
+static const char *const evidences[] = {"predicted", "measured once", "paired over seeds"};
+static const char *const units[] = {"share", "points", "times", "plain"};
+static const char *const statistics[STATISTICS] = {"loss", "accuracy lost", "speed", "memory saved", "cost saved"};
+
 const char *mixt_claim_name(mixt_claim claim)
 {
-    static const char *const names[MIXT_CLAIM_COUNT] = {"safe", "faster", "smaller", "cheaper"};
-    return (unsigned)claim < MIXT_CLAIM_COUNT ? names[claim] : "?";
+    return (unsigned)claim < MIXT_CLAIM_COUNT ? claims[claim] : "?";
 }
 
 const char *mixt_verdict_name(mixt_verdict verdict)
 {
-    static const char *const names[] = {"undecided", "yes", "no"};
-    return (unsigned)verdict <= MIXT_VERDICT_NO ? names[verdict] : "?";
+    return (unsigned)verdict <= MIXT_VERDICT_NO ? verdicts[verdict] : "?";
 }
 
 const char *mixt_evidence_name(mixt_evidence evidence)
 {
-    static const char *const names[] = {"predicted", "measured once", "paired over seeds"};
-    return (unsigned)evidence <= MIXT_EVIDENCE_PAIRED ? names[evidence] : "?";
+    return (unsigned)evidence <= MIXT_EVIDENCE_PAIRED ? evidences[evidence] : "?";
 }
 
 static const char *unit_name(mixt_unit unit)
 {
-    static const char *const names[] = {"share", "points", "times", "plain"};
-    return (unsigned)unit <= MIXT_UNIT_PLAIN ? names[unit] : "?";
+    return (unsigned)unit <= MIXT_UNIT_PLAIN ? units[unit] : "?";
 }
 
 /* ---- the sentence ---- */
@@ -137,6 +141,47 @@ json_t *mixt__judgement_object(const mixt_judgement *j)
     mixt__json_set(o, "needs", j->needs == MIXT_JUDGE_NEVER ? json_null() : json_integer(j->needs));
     mixt__json_set_text(o, "text", text);
     return o;
+}
+
+static double get_number(const json_t *o, const char *key)
+{
+    const json_t *value = json_object_get(o, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/** @return the first whose name is the text; `count` where there is none */
+static int find_name(const json_t *o, const char *key, const char *const *names, int count)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    int i = 0;
+    while (i < count && (!text || strcmp(text, names[i])))
+        i++;
+    return i;
+}
+
+bool mixt__judgement_read(const json_t *o, mixt_judgement *j)
+{
+    int claim = find_name(o, "claim", claims, MIXT_CLAIM_COUNT), verdict = find_name(o, "verdict", verdicts, 3);
+    int evidence = find_name(o, "evidence", evidences, 3), unit = find_name(o, "unit", units, 4);
+    int statistic = find_name(o, "statistic", statistics, STATISTICS);
+    if (claim == MIXT_CLAIM_COUNT || verdict == 3 || evidence == 3 || unit == 4)
+        return false;
+    const json_t *needs = json_object_get(o, "needs");
+    *j = (mixt_judgement){
+        .claim = (mixt_claim)claim,
+        .verdict = (mixt_verdict)verdict,
+        .evidence = (mixt_evidence)evidence,
+        .statistic = statistic < STATISTICS ? statistics[statistic] : "",
+        .unit = (mixt_unit)unit,
+        .value = get_number(o, "value"),
+        .low = get_number(o, "low"),
+        .high = get_number(o, "high"),
+        .margin = get_number(o, "margin"),
+        .pairs = json_integer_value(json_object_get(o, "pairs")),
+        .updates = json_integer_value(json_object_get(o, "updates")),
+        .needs = json_is_integer(needs) ? json_integer_value(needs) : MIXT_JUDGE_NEVER,
+    };
+    return true;
 }
 
 mixt_status mixt_judgement_json(const mixt_judgement *judgement, char **json)

@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "judge/judge.h"
 #include "mixt/compare.h"
 
 #include <math.h>
@@ -171,6 +172,7 @@ mixt_status mixt_adopt_undo(const char *name, mixt_adoption **adoption)
 mixt_adoption_info mixt_adoption_describe(const mixt_adoption *a)
 {
     mixt_adoption_info info = {.folder = "", .config = "", .policy = "", .precision = ""};
+    info.best = info.best_precision = "";
     if (mixt__need_open(a, "adoption") != MIXT_OK)
         return info;
     info.done = a->done;
@@ -184,7 +186,31 @@ mixt_adoption_info mixt_adoption_describe(const mixt_adoption *a)
     for (int i = MIXT_ADOPT_ADOPTED; i <= MIXT_ADOPT_UNDECIDED; i++)
         if (!strcmp(mixt__adopt_text(a->current, "outcome"), outcome_names[i]))
             info.outcome = (mixt_adopt_outcome)i;
+    if (info.outcome == MIXT_ADOPT_UNDECIDED) {
+        info.best = mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "config");
+        info.best_precision = mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "precision");
+    }
     return info;
+}
+
+bool mixt_adoption_judgement(const mixt_adoption *a, mixt_claim claim, mixt_judgement *judgement)
+{
+    const json_t *row, *found;
+    size_t i, k;
+    bool any = false;
+    if (mixt__need_open(a, "adoption") != MIXT_OK || mixt__need(judgement) != MIXT_OK)
+        return false;
+    json_array_foreach(a->figures, i, row)
+    {
+        json_array_foreach(json_object_get(row, "judgements"), k, found)
+        {
+            mixt_judgement j;
+            bool wanted = mixt__judgement_read(found, &j) && j.claim == claim;
+            *judgement = wanted ? j : *judgement;
+            any = any || wanted;
+        }
+    }
+    return any;
 }
 
 bool mixt_adoption_figure(const mixt_adoption *a, int64_t index, mixt_adopt_figure *figure)

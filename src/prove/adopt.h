@@ -1,5 +1,6 @@
 /* An adoption, for the files of this folder: adopt.c goes from stage to stage, adopt_stages.c does what each stage
- * does, adopt_state.c keeps it on disk, adopt_report.c and adopt_page.c write it for people.
+ * does, adopt_proof.c what the last one does, adopt_state.c keeps it on disk, adopt_report.c and adopt_page.c write it
+ * for people.
  */
 #ifndef MIXT_PROVE_ADOPT_H
 #define MIXT_PROVE_ADOPT_H
@@ -7,6 +8,7 @@
 #include "base/handles.h"
 #include "config/config.h"
 #include "mixt/adopt.h"
+#include "mixt/compare.h"
 #include "run/report/rows.h"
 
 enum { MIXT_ADOPT_NAME = 80, MIXT_ADOPT_PATH = 300 };
@@ -53,10 +55,10 @@ const char *mixt__adopt_proof(const mixt_adoption *a, char path[MIXT_ADOPT_PATH]
 mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write);
 /** Takes back a folder that this call made and in which nothing was begun, so that nothing refuses the next call. */
 void mixt__adopt_state_discard(mixt_adoption *a);
-/** Appends a figure of the stage under way. @param details more of it, as a part of a page (page/report.h), which is
- *  taken over; NULL: none */
+/** Appends a figure of the stage under way. @param judgements what it says, `count` of them. @param details more of it,
+ * as a part of a page (page/report.h), which is taken over; NULL: none */
 mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *figure, const char *verdict,
-                                     json_t *details);
+                                     const mixt_judgement *judgements, int count, json_t *details);
 /** The row of a figure of the stage under way; NULL: it is still to be made. */
 const json_t *mixt__adopt_state_find(const mixt_adoption *a, const char *name);
 /** Writes policy and configuration of the stage under way as a version, then appends that it is done. */
@@ -74,6 +76,20 @@ const char *mixt__adopt_text(const json_t *row, const char *key);
 double mixt__adopt_number(const json_t *row, const char *key);
 
 /* ---- stages ---- */
+
+/** What verifying, comparing and a run's data tell, as of this adoption. */
+bool mixt__adopt_hear(void *adoption, const mixt_progress *told);
+/** What a stage ends with, and why. */
+void mixt__adopt_reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** The configuration in another precision, to be freed. */
+mixt_status mixt__adopt_in_precision(const mixt_adoption *a, const char *precision, mixt_config **config);
+/** Figures of a run that ended. */
+mixt_status mixt__adopt_measure(const mixt_adoption *a, const char *folder, mixt_compare_run *run);
+/** Whether it is worth it by a number measured once each: faster by that ratio, smaller by that share. */
+void mixt__adopt_worth(const mixt_adoption *a, double faster, double saved, mixt_judgement found[2]);
+/** The last stage: is it safe, is it worth it? */
+mixt_status mixt__adopt_validated(mixt_adoption *a, mixt__adopt_end *end);
 
 /** Does what is left of a stage; *end is filled unless it was halted. */
 mixt_status mixt__adopt_stage_run(mixt_adoption *a, mixt_adopt_stage stage, mixt__adopt_end *end);

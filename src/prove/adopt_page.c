@@ -1,5 +1,5 @@
 /* An adoption as a page: what to use and why in the first lines, then the figures of each stage, each decision with its
- * way back, curves and figures of the proof, memory by role, the checklist, policy and configuration. Below them stand
+ * way back, curves and figures of the proof, memory by role, policy and configuration. Below them stand
  * the runs of the stages, as on any page. All of it is in the one file.
  */
 #include "prove/adopt.h"
@@ -54,6 +54,23 @@ static json_t *decisions_of(const mixt_adoption *a)
     }
     return json_pack("{s:s, s:[s, s, s, s, s, s, s, s], s:o}", "title", "What was decided", "head", "when, UTC",
                      "stage", "version", "precision", "decision", "why", "evidence", "configuration", "rows", rows);
+}
+
+/** Safe, faster, smaller: what was concluded of the policy in question. */
+static json_t *judgements_of(const mixt_adoption *a)
+{
+    static const char *const moods[] = {"open", "good", "bad"};
+    json_t *rows = json_array();
+    for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++) {
+        mixt_judgement j;
+        char *text = NULL;
+        if (mixt_adoption_judgement(a, claim, &j) && mixt_judgement_text(&j, &text) == MIXT_OK)
+            mixt__json_add(rows, json_pack("[s, o, s]", mixt_claim_name(claim),
+                                           mixt__lead_word(mixt_verdict_name(j.verdict), moods[j.verdict]), text));
+        mixt_free(text);
+    }
+    return json_pack("{s:s, s:[s, s, s], s:o}", "title", "Is it safe, is it worth it?", "head", "claim", "verdict",
+                     "judgement", "rows", rows);
 }
 
 /** Commands that can be copied; `original.yaml` is the configuration that was given. */
@@ -137,6 +154,7 @@ static json_t *curves_of(const mixt_adoption *a)
 static json_t *parts_of(const mixt_adoption *a)
 {
     json_t *parts = json_array();
+    mixt__json_add(parts, judgements_of(a));
     mixt__json_add(parts, figures_of(a));
     mixt__json_add(parts, decisions_of(a));
     mixt__json_add(parts, ways_back(a));
@@ -169,7 +187,9 @@ static json_t *lead_of(const mixt_adoption *a)
                  (int)MIXT_ADOPT_STAGES);
     else
         snprintf(verdict, sizeof verdict, "%s: %s", mixt_adopt_outcome_name(info.outcome),
-                 info.outcome == MIXT_ADOPT_ADOPTED ? info.precision : "FP32 stays");
+                 info.outcome == MIXT_ADOPT_ADOPTED     ? info.precision
+                 : info.outcome == MIXT_ADOPT_UNDECIDED ? info.best_precision
+                                                        : "FP32 stays");
     if (a->current) {
         snprintf(why, sizeof why, "%s: %s: %s.", mixt__adopt_text(a->current, "stage"),
                  mixt__adopt_text(a->current, "decision"), mixt__adopt_text(a->current, "reason"));

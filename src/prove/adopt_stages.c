@@ -10,7 +10,6 @@
 #include "mixt/compare.h"
 #include "mixt/machine.h"
 #include "mixt/verify.h"
-#include "page/lead.h"
 #include "prove/compare.h"
 #include "prove/prove.h"
 #include "store/json.h"
@@ -54,7 +53,7 @@ static mixt_status hear_run(void *user, mixt_run *run, const mixt_event *e)
 }
 
 /** What verifying, comparing and a run's data tell: parts of a stage that end are steps of it. */
-static bool hear(void *user, const mixt_progress *told)
+bool mixt__adopt_hear(void *user, const mixt_progress *told)
 {
     mixt_progress p = *told;
     if (p.kind == MIXT_PROGRESS_DATA)
@@ -69,21 +68,14 @@ static bool hear_search(void *user, const mixt_progress *told)
 {
     char text[700];
     if (told->kind == MIXT_PROGRESS_STEP || told->kind == MIXT_PROGRESS_DATA)
-        return hear(user, told);
+        return mixt__adopt_hear(user, told);
     snprintf(text, sizeof text, "search: %s", told->text);
     return mixt__adopt_say(user, MIXT_PROGRESS_NOTE, text);
 }
 
 /* ---- parts ---- */
 
-static double margin_of(const mixt_adoption *a)
-{
-    return a->options.margin;
-}
-
-static void reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
+void mixt__adopt_reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -92,8 +84,7 @@ static void reason(mixt__adopt_end *end, const char *decision, const char *forma
     snprintf(end->decision, sizeof end->decision, "%s", decision);
 }
 
-/** The configuration in another precision, to be freed. */
-static mixt_status in_precision(const mixt_adoption *a, const char *precision, mixt_config **config)
+mixt_status mixt__adopt_in_precision(const mixt_adoption *a, const char *precision, mixt_config **config)
 {
     char setting[MIXT_ADOPT_PATH + 20];
     snprintf(setting, sizeof setting, "precision=%s", precision);
@@ -104,7 +95,7 @@ static mixt_status in_precision(const mixt_adoption *a, const char *precision, m
     return status;
 }
 
-static mixt_status measure(const mixt_adoption *a, const char *folder, mixt_compare_run *run)
+mixt_status mixt__adopt_measure(const mixt_adoption *a, const char *folder, mixt_compare_run *run)
 {
     int64_t samples =
         mixt__config_int(a->config, MIXT_KEY_TRAIN_BATCH) * mixt__config_int(a->config, MIXT_KEY_TRAIN_ACCUMULATE);
@@ -118,8 +109,8 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
 {
     char out[MIXT_ADOPT_PATH + 10];
     const char *const settings[] = {out, NULL};
-    mixt_run_options options =
-        MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear_run, .user = a, .progress = hear);
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = hear_run, .user = a,
+                                            .progress = mixt__adopt_hear);
     mixt_run_result result = {0};
     mixt_run *run;
     snprintf(out, sizeof out, "out=%s", folder);
@@ -142,7 +133,7 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
     }
     if (result.stopped && a->halted)
         return MIXT_OK;
-    mixt_status measured = measure(a, folder, figures);
+    mixt_status measured = mixt__adopt_measure(a, folder, figures);
     if (diverged) // which may have left no row at all
         return MIXT_OK;
     MIXT_TRY(measured);
@@ -162,7 +153,7 @@ static mixt_status train_part(mixt_adoption *a, mixt_adopt_stage stage, const ch
     mixt_config *config;
     if (mixt__adopt_state_find(a, precision))
         return MIXT_OK;
-    MIXT_TRY(in_precision(a, precision, &config));
+    MIXT_TRY(mixt__adopt_in_precision(a, precision, &config));
     mixt__adopt_file(a, mixt_adopt_stage_name(stage), folder);
     mixt_status status = train_run(a, config, folder, &run, why);
     mixt_config_free(config);
@@ -176,7 +167,7 @@ static mixt_status train_part(mixt_adoption *a, mixt_adopt_stage stage, const ch
                            .memory = run.memory,
                            .good = !*why,
                            .note = *why ? why : "trained to its end"};
-    return mixt__adopt_state_figure(a, &f, "", NULL);
+    return mixt__adopt_state_figure(a, &f, "", NULL, 0, NULL);
 }
 
 /* ---- baseline ---- */
@@ -197,7 +188,7 @@ static mixt_status baseline(mixt_adoption *a, mixt__adopt_end *end)
     }
     snprintf(end->precision, sizeof end->precision, "fp32");
     mixt__adopt_file(a, "baseline", end->evidence);
-    reason(end, "go on", "FP32 trains, to a loss of %.5g", mixt__adopt_number(row, "loss"));
+    mixt__adopt_reason(end, "go on", "FP32 trains, to a loss of %.5g", mixt__adopt_number(row, "loss"));
     return MIXT_OK;
 }
 
@@ -230,8 +221,8 @@ static mixt_status try_format(mixt_adoption *a, const char *format, int64_t step
     mixt_verification *v = NULL;
     if (mixt__adopt_state_find(a, format))
         return MIXT_OK;
-    MIXT_TRY(in_precision(a, format, &config));
-    mixt_status status = mixt_verify(config, &v, .seeds = 1, .steps = steps, .progress = hear, .user = a);
+    MIXT_TRY(mixt__adopt_in_precision(a, format, &config));
+    mixt_status status = mixt_verify(config, &v, .seeds = 1, .steps = steps, .progress = mixt__adopt_hear, .user = a);
     mixt_config_free(config);
     if (a->halted) {
         mixt_verification_free(v);
@@ -253,7 +244,7 @@ static mixt_status try_format(mixt_adoption *a, const char *format, int64_t step
                            .good = good,
                            .note = note};
     mixt_verification_free(v);
-    return mixt__adopt_state_figure(a, &f, "", NULL);
+    return mixt__adopt_state_figure(a, &f, "", NULL, 0, NULL);
 }
 
 static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
@@ -264,7 +255,7 @@ static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
     mixt_compare_run base;
     double best = INFINITY;
     int count = find_formats(a, found);
-    MIXT_TRY(measure(a, mixt__adopt_file(a, "baseline", folder), &base));
+    MIXT_TRY(mixt__adopt_measure(a, mixt__adopt_file(a, "baseline", folder), &base));
     int64_t steps = base.steps / FORMAT_SHARE;
     steps = steps > FORMAT_STEPS_MIN ? steps : FORMAT_STEPS_MIN;
     snprintf(end->precision, sizeof end->precision, "fp32");
@@ -279,10 +270,11 @@ static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
     }
     mixt__adopt_file(a, "history.jsonl", end->evidence);
     if (strcmp(end->precision, "fp32"))
-        reason(end, "go on", "%s is the cheapest of %d formats by %s, and stays finite; one seed proves no more",
-               end->precision, count, a->options.goal == MIXT_SEARCH_TIME ? "time" : "memory");
+        mixt__adopt_reason(end, "go on",
+                           "%s is the cheapest of %d formats by %s, and stays finite; one seed proves no more",
+                           end->precision, count, a->options.goal == MIXT_SEARCH_TIME ? "time" : "memory");
     else
-        reason(end, "keep FP32", "of the %d lower formats that this machine has, none stays finite", count);
+        mixt__adopt_reason(end, "keep FP32", "of the %d lower formats that this machine has, none stays finite", count);
     return MIXT_OK;
 }
 
@@ -296,7 +288,8 @@ static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
     mixt__adopt_file(a, "mixed", end->evidence);
     if (!strcmp(format, "fp32")) {
         mixt__adopt_file(a, "history.jsonl", end->evidence);
-        reason(end, "keep FP32", "no lower format can be trained with as it is; the search may raise layers");
+        mixt__adopt_reason(end, "keep FP32",
+                           "no lower format can be trained with as it is; the search may raise layers");
         return MIXT_OK;
     }
     MIXT_TRY(train_part(a, MIXT_ADOPT_MIXED, format));
@@ -304,12 +297,13 @@ static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
         return MIXT_OK;
     const json_t *row = mixt__adopt_state_find(a, format);
     if (json_is_true(json_object_get(row, "good"))) {
-        reason(end, "go on", "%s trains to its end, to a loss of %.5g", format, mixt__adopt_number(row, "loss"));
+        mixt__adopt_reason(end, "go on", "%s trains to its end, to a loss of %.5g", format,
+                           mixt__adopt_number(row, "loss"));
         return MIXT_OK;
     }
     snprintf(end->precision, sizeof end->precision, "fp32");
-    reason(end, "keep FP32", "%s for all layers cannot be trained with: %s; the search may raise layers", format,
-           mixt__adopt_text(row, "note"));
+    mixt__adopt_reason(end, "keep FP32", "%s for all layers cannot be trained with: %s; the search may raise layers",
+                       format, mixt__adopt_text(row, "note"));
     return MIXT_OK;
 }
 
@@ -317,34 +311,43 @@ static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
 
 static mixt_status search(mixt_adoption *a, const char *file)
 {
-    char note[300];
+    char note[700];
     mixt_search_result *found = NULL;
     if (mixt__adopt_state_find(a, "search"))
         return MIXT_OK;
     mixt_status status =
-        mixt_search(a->config, &found, .lose = margin_of(a), .goal = a->options.goal, .budget = a->options.budget,
+        mixt_search(a->config, &found, .lose = a->options.margin, .goal = a->options.goal, .budget = a->options.budget,
                     .write = file, .steps = a->options.search_steps, .progress = hear_search, .user = a);
     if (status == MIXT_ERROR_STATE && a->halted) // while its data was made ready
         return MIXT_OK;
     MIXT_TRY(status);
     mixt_search_info i = mixt_search_describe(found);
-    bool cheaper = a->options.goal == MIXT_SEARCH_TIME ? i.ms < i.fp32_ms : i.memory < i.fp32_memory;
     const char *left = i.complete ? "" : ", more are left to try";
-    if (cheaper)
-        snprintf(note, sizeof note, "%lld policies tried%s", (long long)i.tried, left);
+    const mixt_judgement *of = i.lower || !*i.refused ? &i.safe : &i.refused_safe;
+    char *text = NULL;
+    status = mixt_judgement_text(of, &text);
+    if (i.lower)
+        snprintf(note, sizeof note, "%lld policies tried%s; %s", (long long)i.tried, left, text ? text : "");
+    else if (*i.refused)
+        snprintf(note, sizeof note, "%lld policies tried%s; %.100s is out: %s", (long long)i.tried, left, i.refused,
+                 text ? text : "");
     else
-        snprintf(note, sizeof note, "%lld policies tried%s; none of them is cheaper than FP32 and holds",
-                 (long long)i.tried, left);
+        snprintf(note, sizeof note, "%lld policies tried%s; none of them is cheaper than FP32", (long long)i.tried,
+                 left);
+    mixt_free(text);
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_TUNED,
                            .name = "search",
                            .loss = NAN,
                            .accuracy = NAN,
                            .step_seconds = i.ms / 1e3,
                            .memory = (double)i.memory,
-                           .good = cheaper && i.lower,
+                           .good = i.lower,
                            .note = note};
-    const char *verdict = !cheaper && i.complete ? "none" : ""; // all was tried, and FP32 is the cheapest
-    status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict, NULL);
+    const char *verdict = !i.lower && i.complete ? "none" : ""; // all was tried, and FP32 stays
+    mixt_judgement judged[3] = {*of};
+    mixt__adopt_worth(a, i.fp32_ms / i.ms, 1 - (double)i.memory / (double)i.fp32_memory, &judged[1]);
+    if (status == MIXT_OK && !a->halted)
+        status = mixt__adopt_state_figure(a, &f, verdict, judged, 3, NULL);
     mixt_search_free(found);
     return status;
 }
@@ -365,160 +368,20 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
         snprintf(end->precision, sizeof end->precision, "%s", file);
         mixt__prove_precision(file, end->shown, sizeof end->shown); // "tuned", or the one format that it has
         if (strcmp(end->shown, "tuned"))
-            reason(end, "go on", "%s for all layers: %s", end->shown, note);
+            mixt__adopt_reason(end, "go on", "%s for all layers: %s", end->shown, note);
         else
-            reason(end, "go on", "a format for each layer: %s", note);
+            mixt__adopt_reason(end, "go on", "a format for each layer: %s", note);
     } else if (none || !strcmp(before, "fp32")) {
-        reason(end, "keep FP32", "%s", note);
+        mixt__adopt_reason(end, "keep FP32", "%s", note);
     } else {
-        reason(end, "go on as before", "%s stays, for the search has nothing better yet: %s", before, note);
+        mixt__adopt_reason(end, "go on as before", "%s stays, for the search has nothing better yet: %s", before, note);
     }
     return MIXT_OK;
-}
-
-/* ---- validated ---- */
-
-/** The pairs of a proof saw the data of the baseline. */
-static mixt_status same_data(const mixt_adoption *a, const char *proof)
-{
-    char baseline[MIXT_ADOPT_PATH], first[MIXT_ADOPT_PATH + 20];
-    snprintf(first, sizeof first, "%s/pair-0001-a", proof);
-    return mixt__prove_same_data(mixt__adopt_file(a, "baseline", baseline), first);
-}
-
-static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
-{
-    char folder[MIXT_ADOPT_PATH], title[120];
-    const char *name = mixt__adopt_proof(a, folder) + strlen("runs/compare-");
-    mixt_config *fp32;
-    mixt_comparison *c = NULL;
-    if (mixt__adopt_state_find(a, "compare"))
-        return MIXT_OK;
-    MIXT_TRY(in_precision(a, "fp32", &fp32));
-    mixt_status status = mixt_compare(fp32, trial, &c, .name = name, .pairs = a->options.pairs, .margin = margin_of(a),
-                                      .progress = hear, .user = a);
-    mixt_config_free(fp32);
-    MIXT_TRY(status);
-    status = same_data(a, folder);
-    if (status != MIXT_OK) {
-        mixt_comparison_free(c);
-        return status;
-    }
-    mixt_comparison_info i = mixt_comparison_describe(c);
-    mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
-                           .name = "compare",
-                           .loss = mixt_comparison_find(c, "loss")->b,
-                           .accuracy = mixt_comparison_find(c, "accuracy")->b,
-                           .step_seconds = mixt_comparison_find(c, "step_seconds")->b,
-                           .memory = mixt_comparison_find(c, "memory")->b,
-                           .good = i.verdict == MIXT_STATS_NON_INFERIOR,
-                           .note = i.reason};
-    const char *precision = mixt__adopt_text(a->current, "precision");
-    snprintf(title, sizeof title, "The proof: FP32 against %s, %lld pairs", precision, (long long)i.pairs);
-    if (!a->halted && !i.stopped)
-        status = mixt__adopt_state_figure(a, &f, mixt_compare_verdict_name(i.verdict),
-                                          mixt__compare_part(c, title, "fp32", precision));
-    mixt_comparison_free(c);
-    return status;
-}
-
-/** The checklist as a part of a page. */
-static json_t *lines_of(const mixt_verification *v)
-{
-    static const char *const rules[] = {
-        [MIXT_VERIFY_ABOVE] = "above", [MIXT_VERIFY_BELOW] = "below", [MIXT_VERIFY_AT_MOST] = "at most"};
-    const mixt_verify_line *l;
-    json_t *rows = json_array();
-    for (int i = 0; (l = mixt_verification_line(v, i)); i++) {
-        char value[60] = "–", wanted[60];
-        const char *word = !l->measured ? "not measured" : l->pass ? "met" : "not met";
-        if (l->measured)
-            snprintf(value, sizeof value, "%.3g%s", l->value, l->unit);
-        snprintf(wanted, sizeof wanted, "%s %.4g%s", rules[l->rule], l->threshold, l->unit);
-        mixt__json_add(rows, json_pack("[s, o, s, o, s]", l->what, mixt__lead_word(value, "number"), wanted,
-                                       mixt__lead_word(word, !l->measured ? "info"
-                                                             : l->pass    ? "good"
-                                                                          : "bad"),
-                                       l->note));
-    }
-    return json_pack("{s:s, s:[s, s, s, s, s], s:o}", "title", "The checklist", "head", "line", "value", "wanted", "",
-                     "what stands behind it", "rows", rows);
-}
-
-static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *trial)
-{
-    char note[400] = "";
-    mixt_verification *v = NULL;
-    const mixt_verify_line *line;
-    if (mixt__adopt_state_find(a, "checklist"))
-        return MIXT_OK;
-    mixt_status status = mixt_verify(trial, &v, .seeds = 3, .progress = hear, .user = a);
-    if (!a->halted)
-        MIXT_TRY(status);
-    for (int i = 0; !a->halted && (line = mixt_verification_line(v, i)); i++) {
-        size_t used = strlen(note);
-        if (line->measured && !line->pass)
-            snprintf(note + used, sizeof note - used, "%s%s %.4g%s (asked for: %.4g%s%s)",
-                     used ? ", " : "not met: ", line->what, line->value, line->unit, line->threshold,
-                     *line->key ? ", by " : "", line->key);
-    }
-    mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
-                           .name = "checklist",
-                           .loss = NAN,
-                           .accuracy = NAN,
-                           .step_seconds = NAN,
-                           .memory = NAN,
-                           .good = !a->halted && mixt_verification_describe(v).checklist,
-                           .note = *note ? note : "every line that could be measured is met"};
-    status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, "", lines_of(v));
-    mixt_verification_free(v);
-    return status;
-}
-
-/** From both parts to what is to be used. */
-static void conclude(const mixt_adoption *a, mixt__adopt_end *end)
-{
-    const json_t *proof = mixt__adopt_state_find(a, "compare"), *list = mixt__adopt_state_find(a, "checklist");
-    const char *verdict = mixt__adopt_text(proof, "verdict");
-    mixt__adopt_proof(a, end->evidence);
-    if (!strcmp(verdict, "non-inferior") && json_is_true(json_object_get(list, "good"))) {
-        snprintf(end->precision, sizeof end->precision, "%s", mixt__adopt_text(a->current, "policy"));
-        snprintf(end->shown, sizeof end->shown, "%s", mixt__adopt_text(a->current, "precision"));
-        end->outcome = mixt_adopt_outcome_name(MIXT_ADOPT_ADOPTED);
-        reason(end, "adopt it", "non-inferior (A is FP32, B %s): %s; %s", end->shown, mixt__adopt_text(proof, "note"),
-               mixt__adopt_text(list, "note"));
-        return;
-    }
-    bool open = !strcmp(verdict, "undecided");
-    snprintf(end->precision, sizeof end->precision, "fp32");
-    end->outcome = mixt_adopt_outcome_name(open ? MIXT_ADOPT_UNDECIDED : MIXT_ADOPT_KEPT);
-    reason(end, "keep FP32", "%s (A is FP32, B %s): %s; checklist: %s", verdict,
-           mixt__adopt_text(a->current, "precision"), mixt__adopt_text(proof, "note"), mixt__adopt_text(list, "note"));
-}
-
-static mixt_status validated(mixt_adoption *a, mixt__adopt_end *end)
-{
-    mixt_config *trial;
-    if (!strcmp(mixt__adopt_text(a->current, "precision"), "fp32")) {
-        snprintf(end->precision, sizeof end->precision, "fp32");
-        mixt__adopt_file(a, "history.jsonl", end->evidence);
-        end->outcome = mixt_adopt_outcome_name(MIXT_ADOPT_KEPT);
-        reason(end, "keep FP32", "no stage found anything cheaper that trains: there is nothing to prove");
-        return MIXT_OK;
-    }
-    MIXT_TRY(in_precision(a, mixt__adopt_text(a->current, "policy"), &trial));
-    mixt_status status = prove(a, trial);
-    if (status == MIXT_OK && !a->halted)
-        status = go_through_checklist(a, trial);
-    mixt_config_free(trial);
-    if (status == MIXT_OK && !a->halted)
-        conclude(a, end);
-    return status;
 }
 
 mixt_status mixt__adopt_stage_run(mixt_adoption *a, mixt_adopt_stage stage, mixt__adopt_end *end)
 {
     static mixt_status (*const stages[MIXT_ADOPT_STAGES])(mixt_adoption *, mixt__adopt_end *) = {
-        baseline, formats, mixed, tuned, validated};
+        baseline, formats, mixed, tuned, mixt__adopt_validated};
     return stages[stage](a, end);
 }

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "judge/judge.h"
 #include "mixt/policy.h"
 #include "prove/compare.h"
 #include "prove/prove.h"
@@ -186,13 +187,17 @@ void mixt__adopt_state_discard(mixt_adoption *a)
     rmdir("runs"); // stays where there is something in it
 }
 
-mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *f, const char *verdict, json_t *details)
+mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *f, const char *verdict,
+                                     const mixt_judgement *judgements, int count, json_t *details)
 {
-    json_t *row =
-        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:s}", "figure", f->name, "stage",
-                  mixt_adopt_stage_name(f->stage), "loss", mixt__rows_number(f->loss), "accuracy",
-                  mixt__rows_number(f->accuracy), "step_seconds", mixt__rows_number(f->step_seconds), "memory",
-                  mixt__rows_number(f->memory), "good", f->good, "note", f->note, "verdict", verdict);
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        mixt__json_add(list, mixt__judgement_object(&judgements[i]));
+    json_t *row = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:s, s:o}", "figure", f->name, "stage",
+                            mixt_adopt_stage_name(f->stage), "loss", mixt__rows_number(f->loss), "accuracy",
+                            mixt__rows_number(f->accuracy), "step_seconds", mixt__rows_number(f->step_seconds),
+                            "memory", mixt__rows_number(f->memory), "good", f->good, "note", f->note, "verdict",
+                            verdict, "judgements", list);
     if (row && details)
         mixt__json_set(row, "details", json_incref(details));
     json_decref(details);

@@ -10,14 +10,12 @@ seed=${MIXT_KILL_SEED:-20261116}
 data=$(realpath -m "${MIXT_TEST_DATA:-../shared/data}")
 cd "$work" || exit 1
 
-limits="verify: {speedup: 0, memory: -900, lost: 1000, output: 10}"
 cat >digits.yaml <<YAML
 model: mlp
 threads: 1
 net: {hidden: [32, 32]}
 data: {kind: digits, limit: 1024}
 train: {epochs: 0, steps: 60, batch: 256, lr: 0.01, checkpoint_every: 10}
-$limits
 YAML
 cat >mnist.yaml <<YAML
 model: convnet
@@ -25,7 +23,6 @@ threads: 1
 net: {channels: [4, 8], dropout: 0.1}
 data: {kind: idx, path: $data/mnist, limit: 2000}
 train: {epochs: 0, steps: 60, batch: 64, lr: 0.003, checkpoint_every: 15}
-$limits
 YAML
 for i in $(seq 3000); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
 cat >gpt.yaml <<YAML
@@ -34,7 +31,6 @@ threads: 1
 net: {layers: 1, width: 32, heads: 2, dropout: 0.1}
 data: {kind: text, path: text.txt, seq: 32}
 train: {epochs: 0, steps: 60, batch: 16, lr: 0.005, checkpoint_every: 15}
-$limits
 YAML
 
 now() { date +%s%3N; }

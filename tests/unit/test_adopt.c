@@ -19,8 +19,7 @@ static mixt_config *make_config(const char *more)
     mixt_config *config = settings_new();
     settings_add(config,
                  "model=convnet threads=1 net.channels=4 data.kind=digits data.limit=256 train.epochs=0 train.steps=20 "
-                 "train.batch=32 train.lr=0.01 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 "
-                 "%s",
+                 "train.batch=32 train.lr=0.01 %s",
                  more);
     return config;
 }
@@ -115,6 +114,57 @@ static void test_back(void **state)
     mixt_config_free(config);
 }
 
+/** The search's pairs are runs of the whole length: they are the proof, and nothing is compared again. */
+static void test_taken_over(void **state)
+{
+    (void)state;
+    mixt_config *config = make_config(""), *greedy = make_config("verify.memory=99");
+    mixt_adoption *a;
+    mixt_judgement safe, smaller;
+    assert_int_equal(
+        mixt_adopt(config, &a, .goal = MIXT_SEARCH_MEMORY, .margin = 0.2, .search_steps = 20, .name = "whole"),
+        MIXT_OK);
+    assert_int_equal(mixt_adoption_describe(a).outcome, MIXT_ADOPT_ADOPTED);
+    assert_true(mixt_adoption_judgement(a, MIXT_CLAIM_SAFE, &safe) && safe.verdict == MIXT_VERDICT_YES);
+    assert_true(safe.updates == 20 && safe.pairs >= MIXT_STATS_PAIRS_MIN && safe.high < 0.2);
+    assert_true(safe.evidence == MIXT_EVIDENCE_PAIRED && !strcmp(safe.statistic, "loss"));
+    assert_true(mixt_adoption_judgement(a, MIXT_CLAIM_SMALLER, &smaller) && smaller.verdict == MIXT_VERDICT_YES);
+    assert_false(mixt_adoption_judgement(a, MIXT_CLAIM_CHEAPER, &smaller));
+    assert_int_not_equal(access("runs/compare-adopt-whole-4", F_OK), 0);
+    mixt_adoption_free(a);
+    assert_int_equal(
+        mixt_adopt(greedy, &a, .goal = MIXT_SEARCH_MEMORY, .margin = 0.2, .search_steps = 20, .name = "greedy"),
+        MIXT_OK);
+    assert_int_equal(mixt_adoption_describe(a).outcome, MIXT_ADOPT_KEPT); // safe, and less is saved than was asked for
+    assert_true(mixt_adoption_judgement(a, MIXT_CLAIM_SAFE, &safe) && safe.verdict == MIXT_VERDICT_YES);
+    assert_true(mixt_adoption_judgement(a, MIXT_CLAIM_SMALLER, &smaller) && smaller.verdict == MIXT_VERDICT_NO);
+    assert_true(smaller.margin == 0.99 && smaller.value > 0.1);
+    mixt_adoption_free(a);
+    mixt_config_free(config);
+    mixt_config_free(greedy);
+}
+
+/** A margin that no few pairs can tell: neither adopted nor refused, and the best policy is there to be used. */
+static void test_undecided(void **state)
+{
+    (void)state;
+    mixt_config *config = make_config("");
+    mixt_adoption *a;
+    mixt_judgement safe;
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "open", .to = "tuned"), MIXT_OK);
+    mixt_adoption_free(a);
+    assert_int_equal(mixt_adopt(config, &a, .goal = MIXT_SEARCH_MEMORY, .margin = 1e-7, .pairs = 6, .name = "open"),
+                     MIXT_OK);
+    mixt_adoption_info info = mixt_adoption_describe(a);
+    assert_true(mixt_adoption_judgement(a, MIXT_CLAIM_SAFE, &safe));
+    assert_int_equal(safe.verdict, MIXT_VERDICT_UNDECIDED);
+    assert_int_equal(info.outcome, MIXT_ADOPT_UNDECIDED);
+    assert_true(safe.needs != 0 && safe.margin == 1e-7 && is_there(info.best) && *info.best_precision);
+    assert_string_equal(info.precision, "fp32");
+    mixt_adoption_free(a);
+    mixt_config_free(config);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -167,10 +217,8 @@ static int enter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_stages),    cmocka_unit_test(test_back),  cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_undecided), cmocka_unit_test(test_names), cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, enter, temp_folder_teardown);
 }
