@@ -2,10 +2,12 @@
  *
  * Usage: ops_runner OP|all [--line N] [--kernel NAME] [--without NAME] [--dtype D] [--variant V] [--seed S] [--verbose]
  *        [--memory] [--one-format] [--no-oracle-check] [--cases DIR] [--device cpu|cuda]
- * A failure prints the command that repeats it alone. Gradient oracles are first checked themselves, against central
+ * A failure prints the command that repeats it alone. A candidate that runs on no line is one too, where the processor
+ * has its instruction set (tests/ops/required.txt). Gradient oracles are first checked themselves, against central
  * differences of their forward oracle.
  */
 #include "ops/execute.h"
+#include "ops/required.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -249,6 +251,18 @@ static void run_line(const options *o, const oracle *oracle, problem *p, int64_t
 
 /* ---- one op ---- */
 
+/** Whether each candidate ran where it must. Nothing is known of those of a GPU, nor when only a part was run. */
+static bool all_ran(const options *o, const char *op, const mixt__kernel *const *list, const totals *t)
+{
+    bool good = true;
+    for (int k = 0; list[k] && !o->kernel && !o->line && !o->dtype && !o->variant; k++)
+        if (asked_for(o, list[k]) && o->device->backend->host_memory)
+            good = required_check(op, list[k]->name, t->ran[k]) && good;
+        else if (asked_for(o, list[k]) && !t->ran[k])
+            printf("%-20s candidate %s never ran here: --verbose says why\n", op, list[k]->name);
+    return good;
+}
+
 static bool run_op(const options *o, const oracle *oracle)
 {
     char path[512], text[512];
@@ -289,10 +303,7 @@ static bool run_op(const options *o, const oracle *oracle)
     printf("%-20s %3lld lines, %5lld runs, %4lld refused, worst %.2f of its tolerance, %lld failures, seed %llu\n",
            oracle->op, (long long)t.lines, (long long)t.runs, (long long)t.refused, t.worst, (long long)t.failures,
            (unsigned long long)o->seed);
-    for (int k = 0; list && list[k] && !o->kernel && !o->line; k++)
-        if (!t.ran[k] && asked_for(o, list[k]))
-            printf("%-20s candidate %s never ran here: --verbose says why\n", oracle->op, list[k]->name);
-    return t.failures == 0 && (t.runs > 0 || o->line || o->kernel || o->without);
+    return all_ran(o, oracle->op, list, &t) && t.failures == 0 && (t.runs > 0 || o->line || o->kernel || o->without);
 }
 
 static bool read_options(options *o, int argc, char **argv)
@@ -361,6 +372,7 @@ int main(int argc, char **argv)
         return 2;
     }
     execute_on(o.device);
+    good = required_read("tests/ops/required.txt");
     for (int i = 0; oracle_list[i]; i++)
         if (!strcmp(o.op, "all") || !strcmp(o.op, oracle_list[i]->op)) {
             found = true;
