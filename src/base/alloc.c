@@ -144,8 +144,10 @@ void *mixt__arena_alloc(mixt__arena *arena, size_t bytes)
         size = size > ARENA_BLOCK ? ARENA_BLOCK : size;
         size = bytes > size ? bytes : size;
         block = mixt__alloc(sizeof *block + size);
-        if (!block)
+        if (!block) {
+            arena->short_of_memory = true;
             return NULL;
+        }
         block->size = size;
         block->previous = arena->newest;
         arena->newest = block;

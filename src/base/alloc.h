@@ -29,6 +29,7 @@ size_t mixt__alloc_bytes(void);
 /** A bump allocator for structures that live and die together. Pointers stay valid until it is freed. */
 typedef struct mixt__arena {
     struct mixt__arena_block *newest;
+    bool short_of_memory; // something was asked for that there was no memory for
 } mixt__arena;
 
 /** Zeroed memory aligned to 16 bytes; NULL when there is none. */

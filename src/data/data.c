@@ -433,6 +433,8 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
         status = parse_spec(data, spec);
     if (status == MIXT_OK)
         status = open_kind(data);
+    if (status == MIXT_OK && data->arena.short_of_memory) // a file that was there was passed over for want of its name
+        status = mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
     mixt__account_use(before);
     return hand_out(status, data, result);
 }

@@ -222,7 +222,8 @@ void mixt__bytes_free(mixt__bytes *bytes);
 int64_t mixt__bytes_mark(const mixt__bytes *bytes);
 bool mixt__path_is_directory(const char *path);
 bool mixt__path_is_file(const char *path);
-/** The file DIR/NAME or DIR/NAME.gz as a string of the data set; NULL when there is none (or no memory). */
+/** The file DIR/NAME or DIR/NAME.gz as a string of the data set; NULL when there is none, or no memory, which
+ *  the arena remembers. */
 const char *mixt__path_find(mixt_data *data, const char *directory, const char *name);
 /** For kinds whose path is one file, or a folder of train, val and test files ending in `suffix`: the file that holds
  *  `part` alone, or NULL when there is none. A single file counts as the training file. */
