@@ -109,7 +109,7 @@ mixt_status mixt__json_parse(const char *path, const void *text, size_t bytes, s
         return MIXT_OK;
     if (json_error_code(&error) == json_error_out_of_memory)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read it", path);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, error.line, error.column, error.text);
 }
 
 mixt_status mixt__json_row(const char *text, json_t **row)
