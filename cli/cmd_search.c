@@ -10,8 +10,8 @@
 #include "cli/term.h"
 #include "cli/tokenize_progress.h"
 
+#include <mixt/compare.h>
 #include <mixt/search.h>
-#include <mixt/stats.h>
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Snapshots in a loop of one's own (mixt/diagnosis.h): what goes in is checked, a diagnosis leaves the trainer in the
+/* Snapshots in a loop of one's own (mixt/monitor.h): what goes in is checked, a diagnosis leaves the trainer in the
  * last good state, and a weight that changed behind the trainer's back is found. Public functions only. */
 #include <setjmp.h>
 #include <stdarg.h>
