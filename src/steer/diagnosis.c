@@ -255,16 +255,21 @@ static mixt_status say_memory(const mixt__diagnose_request *r, mixt_diagnosis *d
     return MIXT_OK;
 }
 
+void mixt__diagnosis_point(mixt_diagnosis *d, const mixt__diagnosis_words *words)
+{
+    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS; i++)
+        d->layers[i] = words->layers[i];
+    d->op = words->op;
+    d->parameter = words->parameter;
+    d->text = words->text;
+}
+
 mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
 {
     mixt__inquiry q = {.ring = r->ring, .trainer = r->ring->trainer, .d = d, .words = r->words};
     *d = (mixt_diagnosis){.cause = r->symptom, .symptom = r->symptom, .good = -1, .place = -1, .sample = -1};
     memset(r->words, 0, sizeof *r->words);
-    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS; i++)
-        d->layers[i] = r->words->layers[i];
-    d->op = r->words->op;
-    d->parameter = r->words->parameter;
-    d->text = r->words->text;
+    mixt__diagnosis_point(d, r->words);
     d->rank = -1;
     d->value = d->usual = d->fp32 = NAN;
     if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)

@@ -20,6 +20,9 @@ typedef struct mixt__inquiry {
     mixt__diagnosis_words *words; // of d
 } mixt__inquiry;
 
+/** Lets a diagnosis point to these texts: after one was filled in, or came from another rank. */
+void mixt__diagnosis_point(mixt_diagnosis *diagnosis, const mixt__diagnosis_words *words);
+
 /** Computes all updates that are known once more and compares bits. Where they differ: since when, which parameter, and
  *  whether a further replay differs again. @param differs whether they do */
 mixt_status mixt__inquire_hardware(mixt__inquiry *inquiry, bool *differs);

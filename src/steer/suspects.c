@@ -336,7 +336,15 @@ static mixt_status judge(court *c)
     MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
     bool here = !group || group->rank == c->rank;
     MIXT_TRY(mixt__consensus_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
-    return mixt__consensus_take(q->trainer, c->rank, q->d, sizeof *q->d);
+    struct {
+        mixt_diagnosis d;
+        mixt__diagnosis_words words;
+    } told = {*q->d, *q->words};
+    MIXT_TRY(mixt__consensus_take(q->trainer, c->rank, &told, sizeof told));
+    *q->d = told.d;
+    *q->words = told.words;
+    mixt__diagnosis_point(q->d, q->words);
+    return MIXT_OK;
 }
 
 static mixt_status open_court(court *c)
