@@ -1,7 +1,9 @@
 /* Frozen weights as INT8 numbers with a scale for each row: how far they and what is computed with them are from what
  * was given, and that training with them is training with their values, to the bit. */
+#include "../support/temp_folder.h"
 #include "api/api.h"
 #include "mixt/plan.h"
+#include "store/pairs.h"
 #include "train/trainer_inside.h"
 
 #include <math.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { BATCH = 8, SIDE = 6, WIDTH = 24, CLASSES = 5, TOKENS = 10, TABLE = 12, MOST = 4096, STEPS = 4, PARAMS = 16 };
+enum { BATCH = 8, SIDE = 6, WIDTH = 24, CLASSES = 5, TOKENS = 10, TABLE = 12, MOST = 4096, STEPS = 4 };
 
 static mixt_context *context;
 static float pixels[BATCH * SIDE * SIDE], values[BATCH * CLASSES];
@@ -37,6 +39,14 @@ static mixt_value tied(mixt_builder *b, mixt_value ids)
     return mixt_matmul(b, x, table, .trans_b = true);
 }
 
+/** A table of which a slice is added, beside rows that are looked up. */
+static mixt_value sliced(mixt_builder *b, mixt_value ids)
+{
+    mixt_value table = mixt_param(b, "table", .rank = 2, .dims = {TABLE, WIDTH}, .normal = 0.5f);
+    mixt_value x = mixt_add(b, mixt_embedding_lookup(b, table, ids), mixt_slice(b, table, 0, 0, TOKENS));
+    return mixt_linear(b, "fc", mixt_linear(b, "first", x, .features = WIDTH), .features = TABLE);
+}
+
 /** One layer: predictions are linear in its weight. */
 static mixt_value line(mixt_builder *b, mixt_value x)
 {
@@ -60,6 +70,7 @@ typedef struct net {
 
 static const net with_body = {body, MIXT_LOSS_CROSS_ENTROPY, "fc1, fc2, norm", false};
 static const net with_table = {tied, MIXT_LOSS_CROSS_ENTROPY, "table, places", true};
+static const net with_sliced = {sliced, MIXT_LOSS_CROSS_ENTROPY, "table, first", true};
 static const net with_turned = {turned, MIXT_LOSS_MSE, "w", false};
 static const net with_line = {line, MIXT_LOSS_MSE, "fc.weight", false};
 
@@ -116,13 +127,21 @@ static int64_t get(mixt_trainer *t, const char *name, float *to)
     return info.count;
 }
 
-/** Half of what the numbers of a row differ by at least: its scale is rounded up to 16 bits. */
+/** Half of what the numbers of a row differ by at least, and the FP32 roundings of scale, quotient and product. */
 static double half_a_step(const float *row, int64_t width)
 {
     double largest = 0;
     for (int64_t i = 0; i < width; i++)
         largest = fmax(largest, fabs((double)row[i]));
     return largest / 254 * (1 + 0x1p-14);
+}
+
+/** The call was refused, with these words. */
+static void expect(mixt_status got, mixt_status status, const char *words)
+{
+    assert_int_equal(got, status);
+    if (!strstr(mixt_error_text(), words))
+        fail_msg("'%s' is not in: %s", words, mixt_error_text());
 }
 
 /* ---- weights ---- */
@@ -295,6 +314,60 @@ static void training_is_that_over_their_values(void **state)
     }
 }
 
+/* ---- files ---- */
+
+static void a_checkpoint_goes_on_alike(void **state)
+{
+    (void)state;
+    static float a[MOST], b[MOST];
+    const char *folder = temp_path("checkpoint");
+    mixt_param_info info;
+    mixt_trainer *t = must_open(&with_body, "bf16", "int8"), *other = must_open(&with_body, "bf16", "int8");
+    train(&with_body, t);
+    assert_int_equal(mixt_trainer_checkpoint(t, folder), MIXT_OK);
+    memset(a, 0, sizeof a);
+    assert_int_equal(mixt_trainer_param_set(other, find(other, "fc1.weight", &info), a), MIXT_OK);
+    if (mixt_trainer_restore(other, folder) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    train(&with_body, t);
+    train(&with_body, other);
+    for (int64_t i = 0; i < mixt_trainer_param_count(t); i++) {
+        assert_int_equal(mixt_trainer_param(t, i, &info), MIXT_OK);
+        assert_int_equal(mixt_trainer_param_get(t, i, a), MIXT_OK);
+        assert_int_equal(mixt_trainer_param_get(other, i, b), MIXT_OK);
+        assert_memory_equal(a, b, (size_t)info.count * sizeof *a);
+    }
+    mixt_trainer *half = must_open(&with_body, "bf16", "auto");
+    expect(mixt_trainer_restore(half, folder), MIXT_ERROR_CONFIG, "frozen: int8 -> auto");
+}
+
+/** Numbers without scales, or with those of other rows, are named. */
+static void scales_are_looked_for(void **state)
+{
+    (void)state;
+    const int8_t numbers[6] = {1, -2, 3, 127, 0, -127};
+    const float scales[3] = {0.5f, 2, 1}, want[6] = {0.5f, -1, 1.5f, 254, 0, -254};
+    const char *path = temp_path("pairs.safetensors");
+    for (int64_t rows = 1; rows <= 3; rows++) {
+        const mixt__file_tensor tensors[] = {
+            {.name = "scale/w", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {rows}, .data = scales},
+            {.name = "w", .dtype = MIXT_DTYPE_INT8, .rank = 2, .dims = {2, 3}, .data = numbers}};
+        mixt__safetensors *file;
+        assert_int_equal(mixt__safetensors_write(path, tensors, 2, NULL), MIXT_OK);
+        assert_int_equal(mixt__safetensors_open(path, &file), MIXT_OK);
+        mixt_status status = mixt__pairs_widen(path, file);
+        if (rows == 2) {
+            assert_int_equal(status, MIXT_OK);
+            assert_int_equal(file->count, 1);
+            assert_int_equal(file->tensors[0].dtype, MIXT_DTYPE_FP32);
+            assert_memory_equal(file->tensors[0].data, want, sizeof want);
+        } else {
+            expect(status, MIXT_ERROR_FORMAT, "no tensor 'scale/w' of an FP32 scale for each row");
+        }
+        mixt__safetensors_close(file);
+    }
+}
+
 /* ---- what is kept so ---- */
 
 static mixt_dtype copy_of(mixt_trainer *t, const char *name)
@@ -322,14 +395,10 @@ static void only_weights_that_are_multiplied_or_looked_up(void **state)
     assert_int_equal(copy_of(t, "fc.weight"), MIXT_DTYPE_INT8);
     assert_int_equal(copy_of(t, "w"), MIXT_DTYPE_BF16);
     train(&with_turned, t);
-}
-
-/** The call was refused, with these words. */
-static void expect(mixt_status got, mixt_status status, const char *words)
-{
-    assert_int_equal(got, status);
-    if (!strstr(mixt_error_text(), words))
-        fail_msg("'%s' is not in: %s", words, mixt_error_text());
+    t = must_open(&with_sliced, "bf16", "int8");
+    assert_int_equal(copy_of(t, "first.weight"), MIXT_DTYPE_INT8);
+    assert_int_equal(copy_of(t, "table"), MIXT_DTYPE_BF16);
+    train(&with_sliced, t);
 }
 
 static void bad_wishes_are_refused(void **state)
@@ -368,6 +437,7 @@ static int open_all(void **state)
         tokens[i] = i * 7 % TABLE;
         next[i] = (i + 1) * 7 % TABLE;
     }
+    temp_folder_make();
     context = mixt_open(.device = "cpu", .threads = 2);
     return context ? 0 : -1;
 }
@@ -376,6 +446,7 @@ static int close_all(void **state)
 {
     (void)state;
     mixt_close(context);
+    temp_folder_remove();
     return 0;
 }
 
@@ -387,6 +458,8 @@ int main(void)
         cmocka_unit_test(outputs_stay_within_the_rounding),
         cmocka_unit_test(trained_biases_stay_within_it_too),
         cmocka_unit_test(training_is_that_over_their_values),
+        cmocka_unit_test(a_checkpoint_goes_on_alike),
+        cmocka_unit_test(scales_are_looked_for),
         cmocka_unit_test(only_weights_that_are_multiplied_or_looked_up),
         cmocka_unit_test(bad_wishes_are_refused),
     };
