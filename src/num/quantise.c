@@ -6,15 +6,14 @@
 
 #include <math.h>
 
-enum { TILE = 1024, GRAIN = 16384, SPARE = 0xff };
+enum { TILE = 1024, GRAIN = 16384 };
 
 float mixt__quantise_scale(mixt_dtype dtype, const float *values, int64_t count)
 {
     float largest = 0;
     for (int64_t i = 0; i < count; i++)
         largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;
-    uint32_t bits = mixt__fp32_bits((float)((double)largest / mixt__dtype_max(dtype)));
-    return mixt__fp32_of_bits((bits + SPARE) & ~(uint32_t)SPARE);
+    return (float)((double)largest / mixt__dtype_max(dtype));
 }
 
 void mixt__quantise(void *dst, mixt_dtype dtype, const float *values, int64_t count, float scale)
@@ -46,11 +45,6 @@ typedef struct rows_job {
     int64_t width;
 } rows_job;
 
-static int64_t grain_of(int64_t width)
-{
-    return 1 + GRAIN / (width + 1);
-}
-
 static void quantise_range(void *argument, int64_t begin, int64_t end, int thread)
 {
     const rows_job *j = argument;
@@ -66,7 +60,7 @@ static void quantise_range(void *argument, int64_t begin, int64_t end, int threa
 void mixt__quantise_rows(void *dst, mixt_dtype dtype, float *scales, const float *values, int64_t rows, int64_t width)
 {
     rows_job j = {.dst = dst, .dtype = dtype, .scales = scales, .values = values, .width = width};
-    mixt__parallel(rows, grain_of(width), quantise_range, &j);
+    mixt__parallel(rows, 1 + GRAIN / (width + 1), quantise_range, &j);
 }
 
 void mixt__dequantise_rows(float *dst, const void *src, mixt_dtype dtype, const float *scales, int64_t rows,

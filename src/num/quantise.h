@@ -5,8 +5,8 @@
 #include "num/format.h"
 
 /** The scale with which the largest magnitude of some values becomes the format's largest number; 0 of values that are
- *  all 0, or too small for a scale. It is rounded up to 16 bits, so that a number of 8 bits times it is exact in FP32:
- *  values that were rounded once are rounded to themselves again. */
+ *  all 0, or too small for a scale. Values that were rounded with it have the same one: of INT8's 127 steps FP32 loses
+ *  less than a scale's last bit. */
 float mixt__quantise_scale(mixt_dtype dtype, const float *values, int64_t count);
 
 /** Rounds values that share a scale, to nearest, ties to even; with scale 0 all become 0. dst holds `count` numbers. */

@@ -38,11 +38,11 @@ static void rows_round_to_half_a_step(void **state)
             assert_true(fabs((double)back[i] - (double)values[r * WIDTH + i]) <= largest / 254 * (1 + 0x1p-14));
         }
         assert_int_equal(most, r == 2 ? 0 : 127);
-        assert_true(r == 2 ? scales[r] == 0 : scales[r] >= (float)(largest / 127));
+        assert_true(r == 2 ? scales[r] == 0 : scales[r] == (float)(largest / 127));
     }
 }
 
-/** A scale has 16 bits: a number times it is exact, and values that were rounded stay what they are. */
+/** Values that were rounded have the scale that they were rounded with, and stay what they are. */
 static void rounding_twice_is_rounding_once(void **state)
 {
     (void)state;
