@@ -220,7 +220,8 @@ static int run(const cli_args *args)
         return status;
     if (cli_flag(args, "json") && cli_json_name(options.write) != MIXT_OK)
         return cli_failed();
-    status = cli_config(args, cli_word(args, 0), &config);
+    options.folder = cli_is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL;
+    status = cli_config_or_run(args, &config);
     if (status == CLI_OK)
         status = search(args, config, &options, &result) == MIXT_OK ? report(args, result) : cli_failed();
     mixt_search_free(result);
@@ -251,7 +252,10 @@ const cli_command cli_search = {
         "130 after Ctrl-C, 143 after SIGTERM.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE,
+             .help =
+                 "YAML file of a run, or the directory of one: trials go on from its newest checkpoint that leaves 8 "
+                 "updates"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=16"},
         },
     .options =

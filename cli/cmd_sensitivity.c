@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/progress.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -19,7 +20,17 @@ enum { WORST_SHOWN = 10 };
 
 /* ---- output ---- */
 
-static void print_json(const mixt_sensitivity_row *r)
+/** What a layer takes, by its name. */
+static const char *take_of(const mixt_sensitivity *s, const char *name)
+{
+    const mixt_sensitivity_layer *layer;
+    for (int64_t l = 0; (layer = mixt_sensitivity_layer_at(s, l)); l++)
+        if (!strcmp(layer->name, name))
+            return layer->recommend;
+    return "";
+}
+
+static void print_json(const mixt_sensitivity *s, const mixt_sensitivity_row *r)
 {
     json_t *o = json_object();
     json_object_set_new(o, "layer", json_string(r->layer));
@@ -37,7 +48,9 @@ static void print_json(const mixt_sensitivity_row *r)
     json_object_set_new(o, "score", cli_json_real(r->score));
     json_object_set_new(o, "spread", cli_json_real(r->spread));
     json_object_set_new(o, "recommend", json_string(r->recommend));
+    json_object_set_new(o, "take", json_string(take_of(s, r->layer)));
     json_object_set_new(o, "measured", json_boolean(r->measured));
+    json_object_set_new(o, "judgement", cli_judgement_json(&r->safe));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     putchar('\n');
     json_decref(o);
@@ -68,27 +81,10 @@ static void heat(cli_table *t, const mixt_sensitivity_row *row, bool bar)
 }
 
 /** The formats that a layer bears, and the layer that it is best decided with. */
-static void print_take(cli_table *t, const mixt_sensitivity *s, const mixt_sensitivity_info *info,
-                       const mixt_sensitivity_layer *layer)
+static void print_take(cli_table *t, const mixt_sensitivity_layer *layer)
 {
-    char formats[64] = "";
-    int borne = 0;
-    for (int f = 0; f < info->format_count; f++) {
-        const char *name = mixt_dtype_name(info->formats[f]);
-        const mixt_sensitivity_row *row =
-            mixt_sensitivity_find(s, layer->name, info->formats[f], MIXT_SENSITIVITY_LOWERED);
-        if (row && strcmp(row->recommend, name))
-            continue;
-        size_t used = strlen(formats);
-        snprintf(formats + used, sizeof formats - used, "%s%s", used ? ", " : "", name);
-        borne++;
-    }
     bool shared = layer->group && strcmp(layer->group, layer->name) != 0;
-    cli_table_cell(t, "%s%s%s",
-                   borne == info->format_count ? "any"
-                   : borne                     ? formats
-                                               : "fp32",
-                   shared ? "  with " : "", shared ? layer->group : "");
+    cli_table_cell(t, "%s%s%s", layer->recommend, shared ? "  with " : "", shared ? layer->group : "");
 }
 
 static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *info)
@@ -112,7 +108,7 @@ static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *in
                  mixt_sensitivity_find(s, layer->name, info->formats[i % info->format_count],
                                        (mixt_sensitivity_mode)(i / info->format_count)),
                  bars);
-        print_take(&t, s, info, layer);
+        print_take(&t, layer);
     }
     cli_table_print(&t, stdout, 0);
     cli_table_free(&t);
@@ -169,6 +165,15 @@ static void print_advice(const mixt_sensitivity *s, mixt_dtype format)
                  shown < count ? ", ..." : "");
 }
 
+static void print_all_low(const mixt_sensitivity_info *info, int f)
+{
+    char *text = NULL;
+    if (mixt_judgement_text(&info->all_low[f], &text) == MIXT_OK)
+        cli_line(stdout, "all low  ", "every layer in %s: score %.3f; %s", mixt_dtype_name(info->formats[f]),
+                 info->all_low_score[f], text);
+    mixt_free(text);
+}
+
 static void print_text(const mixt_sensitivity *s)
 {
     mixt_sensitivity_info info = mixt_sensitivity_describe(s);
@@ -177,13 +182,13 @@ static void print_text(const mixt_sensitivity *s)
     print_worst(s);
     printf("\n");
     for (int f = 0; f < info.format_count; f++)
-        cli_line(stdout, "all low  ", "every layer in %s: loss %+.2e, score %.3f", mixt_dtype_name(info.formats[f]),
-                 info.all_low_loss[f], info.all_low_score[f]);
+        print_all_low(&info, f);
     for (int f = 0; f < info.format_count; f++)
         print_advice(s, info.formats[f]);
     cli_line(stdout, "measured ",
              "%lld batch%s of %lld at %lld point%s of training, for the work of %.1f steps each; FP32 loss %s, loss "
-             "scale %g. Scores: 1 as FP32, 0 destroyed; ~: estimated",
+             "scale %g. Scores: 1 as FP32, 0 destroyed; ~: estimated, whose order within a format says little. "
+             "mixt search measures by training",
              (long long)info.trials, info.trials == 1 ? "" : "es", (long long)info.batch, (long long)info.points,
              info.points == 1 ? "" : "s", info.steps, cli_format_loss(loss, info.loss), info.loss_scale);
 }
@@ -240,7 +245,7 @@ static mixt_status analyse(const cli_args *args, const mixt_config *config)
     CLI_TRY(mixt_run_open_config(config, &options, &run));
     mixt_status status = measure(args, run, cli_is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL, &s);
     for (int64_t i = 0; status == MIXT_OK && cli_flag(args, "json") && i < mixt_sensitivity_rows(s); i++)
-        print_json(mixt_sensitivity_row_at(s, i));
+        print_json(s, mixt_sensitivity_row_at(s, i));
     if (status == MIXT_OK && !cli_flag(args, "json"))
         print_text(s);
     if (status == MIXT_OK && cli_given(args, "out"))

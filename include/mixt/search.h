@@ -47,12 +47,15 @@ typedef struct mixt_search_options {
      *  Default: bf16, fp16, tf32, and for memory those with what is kept; those that are cheaper than FP32 are tried.
      */
     const char *formats;
-    int64_t steps;  /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
-    int64_t trials; /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3, up to 4 times as many where they do
-                         not tell */
-    int64_t pairs;  /**< of the final word, MIXT_STATS_PAIRS_MIN to MIXT_SEARCH_PAIRS_MAX; default: as many as tell,
-                       where  there is time */
-    bool fresh;     /**< forget what an earlier search has left there, and replace the file */
+    int64_t steps;      /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
+    int64_t trials;     /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3, up to 4 times as many where they do
+                             not tell */
+    int64_t pairs;      /**< of the final word, MIXT_STATS_PAIRS_MIN to MIXT_SEARCH_PAIRS_MAX; default: as many as tell,
+                           where  there is time */
+    const char *folder; /**< of this configuration's run: trials go on from its newest checkpoint that leaves at least 8
+                             updates, so that a layer is found which is fragile only late; default: they begin as a run
+                             does */
+    bool fresh;         /**< forget what an earlier search has left there, and replace the file */
     /** Hears of updates and timed steps (`task` is what the search does, `done` policies measured, `text` the cost of
      * the best so far), of each policy that was measured (a part), of another one that is the best now, and of a text
      * that is tokenised; false ends the search after the update under way. Default NULL: nobody does. */

@@ -16,6 +16,7 @@
 #ifndef MIXT_SENSITIVITY_H
 #define MIXT_SENSITIVITY_H
 
+#include "mixt/judge.h"
 #include "mixt/progress.h"
 #include "mixt/run.h"
 
@@ -50,6 +51,8 @@ typedef struct mixt_sensitivity_row {
     double score;           /**< the product of both */
     double spread;          /**< standard deviation of the score over batches and points of training */
     const char *recommend;  /**< format for this layer in a model of this format: it, another low one, or "fp32" */
+    mixt_judgement safe;    /**< the recommendation as a judgement: predicted, or measured once; of how much the score
+                                 lacks of 1 */
     bool measured;          /**< by running the model with this cell's policy; else estimated */
 } mixt_sensitivity_row;
 
@@ -57,7 +60,7 @@ typedef struct mixt_sensitivity_row {
 typedef struct mixt_sensitivity_layer {
     const char *name;
     const char *group;     /**< first layer of those that read one value, and so share its cast; NULL: it is alone */
-    const char *recommend; /**< the lowest of the formats that it bears, or "fp32" */
+    const char *recommend; /**< the formats that it bears: "any", "bf16, tf32", or "fp32" where it bears none */
     double share;          /**< of the matrix work of a step, 0 to 1 */
 } mixt_sensitivity_layer;
 
@@ -111,16 +114,17 @@ MIXT_API int64_t mixt_sensitivity_layers(const mixt_sensitivity *sensitivity);
 MIXT_API const mixt_sensitivity_layer *mixt_sensitivity_layer_at(const mixt_sensitivity *sensitivity, int64_t index);
 
 typedef struct mixt_sensitivity_info {
-    double loss;             /**< of FP32, mean over batches and points */
-    double loss_scale;       /**< that FP16 was measured with, at the last point */
-    int64_t points, trials;  /**< points of training; batches at each */
-    int64_t batch;           /**< samples in one of these batches */
-    double steps;            /**< work of the estimates: in training steps of the run, by their matrix FLOPs */
-    int64_t measured;        /**< cells that were measured directly */
-    int format_count;        /**< formats tried */
-    mixt_dtype formats[4];   /**< they */
-    double all_low_loss[4];  /**< loss minus that of FP32 with every layer in the format */
-    double all_low_score[4]; /**< score of that */
+    double loss;               /**< of FP32, mean over batches and points */
+    double loss_scale;         /**< that FP16 was measured with, at the last point */
+    int64_t points, trials;    /**< points of training; batches at each */
+    int64_t batch;             /**< samples in one of these batches */
+    double steps;              /**< work of the estimates: in training steps of the run, by their matrix FLOPs */
+    int64_t measured;          /**< cells that were measured directly */
+    int format_count;          /**< formats tried */
+    mixt_dtype formats[4];     /**< they */
+    double all_low_loss[4];    /**< loss minus that of FP32 with every layer in the format */
+    double all_low_score[4];   /**< score of that */
+    mixt_judgement all_low[4]; /**< whether that is safe, by the loss: measured once, on weights as they are */
 } mixt_sensitivity_info;
 MIXT_API mixt_sensitivity_info mixt_sensitivity_describe(const mixt_sensitivity *sensitivity);
 

@@ -27,7 +27,7 @@
 
 enum { LEVELS_MAX = 8 };
 
-static const double faster = 0.995, smaller = 0.999; // below this share of another a time, or bytes, count as less
+static const double less = 0.995; // below this share of another a cost counts as less: no layer is raised for a hair
 
 /* ---- telling ---- */
 
@@ -138,15 +138,9 @@ mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *t)
     return mixt__search_state_save(&s->state, t, derived);
 }
 
-/** The share of another cost below which one counts as less. */
-static double less(const mixt__search *s)
-{
-    return s->options.goal == MIXT_SEARCH_TIME ? faster : smaller;
-}
-
 static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const mixt__search_try *b)
 {
-    return mixt__search_cost(s, a) < less(s) * mixt__search_cost(s, b);
+    return mixt__search_cost(s, a) < less * mixt__search_cost(s, b);
 }
 
 /** Not shown to lose: by its final word, or else by what it was screened by. */
@@ -191,7 +185,7 @@ static mixt__search_try *find_best(const mixt__search *s)
     }
     for (int64_t i = 0; i < s->state.count; i++) {
         mixt__search_try *t = s->state.tries[i];
-        if (standing(s, t) >= highest && less(s) * mixt__search_cost(s, t) <= least &&
+        if (standing(s, t) >= highest && less * mixt__search_cost(s, t) <= least &&
             (best == s->fp32 || full_flops(s, t) < full_flops(s, best)))
             best = t;
     }

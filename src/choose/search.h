@@ -136,6 +136,8 @@ typedef struct mixt__search {
     mixt_config *config;
     mixt__experiment e; // its trainer is never allocated: it plans
     mixt__search_groups groups;
+    char *from;        // the checkpoint that trials go on from; NULL: they begin as a run does
+    int64_t from_step; // its update
     mixt__search_state state;
     mixt__search_try *fp32, *best;
     int64_t steps[MIXT_SEARCH_PARTS], trials; // updates of a trial, 0: not settled; trials of a policy

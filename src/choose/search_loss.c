@@ -14,11 +14,24 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "run/open/init.h"
+#include "train/checkpoint.h"
 #include "train/engine.h"
 
 #include <math.h>
 
 enum { AGAIN_MAX = 40 }; // from a scale of 2^24 down to 1, and some
+
+/** Weights, moments and the place in the schedule of the checkpoint; its seed and policy are the trial's own. */
+static mixt_status go_on(const mixt__search *s, mixt__trainer *t)
+{
+    static const char *const may_differ[] = {"precision", "seed",   "lr",          "min_lr",
+                                             "schedule",  "warmup", "decay_steps", NULL};
+    mixt__checkpoint *checkpoint;
+    MIXT_TRY(mixt__checkpoint_open(s->from, &checkpoint));
+    mixt_status status = mixt__trainer_restore(t, checkpoint, may_differ);
+    mixt__checkpoint_close(checkpoint);
+    return status;
+}
 
 mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
                                  mixt_trainer **trainer)
@@ -42,6 +55,8 @@ mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int
     }
     if (status == MIXT_OK)
         status = mixt__trainer_allocate((*trainer)->inner);
+    if (status == MIXT_OK && s->from)
+        status = go_on(s, (*trainer)->inner);
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt__trainer_close(*trainer);
@@ -124,7 +139,8 @@ static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__sea
     mixt_status status = mixt__search_trainer(s, policy, number, false, &t);
     mixt_policy_free(policy);
     if (status == MIXT_OK) {
-        mixt__trainer_seek(t->inner, number * s->steps[part] * mixt__trainer_settings_of(t->inner)->accumulate);
+        int64_t update = s->from_step + number * s->steps[part];
+        mixt__trainer_seek(t->inner, update * mixt__trainer_settings_of(t->inner)->accumulate);
         status = train(s, t, part, loss, &seconds);
     }
     mixt__trainer_close(t);

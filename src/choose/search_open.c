@@ -9,6 +9,7 @@
 #include "mixt/machine.h"
 #include "run/open/init.h"
 #include "store/json.h"
+#include "train/checkpoint.h"
 #include "train/engine.h"
 
 #include <math.h>
@@ -90,6 +91,39 @@ static mixt_status open_experiment(mixt__search *s)
     return MIXT_OK;
 }
 
+static int64_t updates_left(const mixt__search *s)
+{
+    return s->e.total_steps - s->from_step;
+}
+
+/** The newest checkpoint of the run that leaves enough updates for a trial. */
+static mixt_status find_checkpoint(mixt__search *s)
+{
+    char folder[MIXT_CHECKPOINT_PATH], path[MIXT_CHECKPOINT_PATH];
+    int64_t *steps, count;
+    if (!s->options.folder)
+        return MIXT_OK;
+    if (snprintf(folder, sizeof folder, "%s/checkpoints", s->options.folder) >= (int)sizeof folder - 32)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", s->options.folder);
+    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    for (int64_t i = 0; i < count; i++)
+        if (steps[i] > s->from_step && s->e.total_steps - steps[i] >= STEPS_MIN)
+            s->from_step = steps[i];
+    mixt__free(steps);
+    if (!s->from_step)
+        return mixt__fail(
+            MIXT_ERROR_STATE,
+            "%s: no checkpoint leaves %d of the run's %lld updates for a trial: train.steps=N asks for more", folder,
+            STEPS_MIN, (long long)s->e.total_steps);
+    s->from = mixt__strdup(mixt__checkpoint_path(folder, s->from_step, path));
+    if (!s->from)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
+    if (s->options.steps > updates_left(s))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: after %s the run has %lld updates",
+                          (long long)s->options.steps, s->from, (long long)updates_left(s));
+    return MIXT_OK;
+}
+
 static void describe_device(mixt__search *s)
 {
     mixt__device *device = s->e.context->device;
@@ -117,6 +151,7 @@ static json_t *make_header(mixt__search *s)
         json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
                   o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
                   (json_int_t)s->trials, "device", s->device, "data", data);
+    mixt__json_set_text(header, "from", s->from ? s->from : "");
     mixt__json_set(header, "groups", mixt__search_groups_json(&s->groups));
     return header;
 }
@@ -144,6 +179,7 @@ mixt_status mixt__search_open(mixt__search *s, const mixt_config *config, const 
     MIXT_TRY(settle_options(s, options));
     MIXT_TRY(take_config(s, config));
     MIXT_TRY(open_experiment(s));
+    MIXT_TRY(find_checkpoint(s));
     return open_state(s);
 }
 
@@ -153,6 +189,7 @@ void mixt__search_close(mixt__search *s)
     mixt__search_groups_free(&s->groups);
     mixt__experiment_close(&s->e);
     mixt_config_free(s->config);
+    mixt__free(s->from);
 }
 
 /* ---- the length of a trial ---- */
@@ -199,7 +236,7 @@ static mixt_status time_step(mixt__search *s, double *seconds)
 /** Settles the updates of a trial once: `wanted`, within limits and the length of the run. */
 static mixt_status settle_steps(mixt__search *s, mixt__search_part part, double wanted, int64_t least)
 {
-    int64_t most = s->e.total_steps < STEPS_MAX ? s->e.total_steps : STEPS_MAX;
+    int64_t most = updates_left(s) < STEPS_MAX ? updates_left(s) : STEPS_MAX;
     int64_t steps = wanted < STEPS_MAX ? (int64_t)wanted : STEPS_MAX;
     steps = steps < most ? steps : most;
     s->steps[part] = steps > least ? steps : least;
@@ -214,7 +251,7 @@ mixt_status mixt__search_settle_seen(mixt__search *s)
     MIXT_TRY(time_step(s, &seconds));
     if (mixt__search_halted(s))
         return MIXT_OK;
-    int64_t least = s->e.total_steps < STEPS_MIN ? s->e.total_steps : STEPS_MIN;
+    int64_t least = updates_left(s) < STEPS_MIN ? updates_left(s) : STEPS_MIN;
     return settle_steps(s, MIXT_SEARCH_SEEN, 0.6 * s->budget / (1.4 * PLANNED_TRIES * (double)s->trials * seconds),
                         least);
 }

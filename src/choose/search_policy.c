@@ -161,6 +161,8 @@ static json_t *evidence(const mixt__search *s, const mixt__search_try *tried)
     mixt__json_set_text(o, "model", mixt__config_string(s->config, MIXT_KEY_MODEL));
     mixt__json_set_text(o, "device", s->device);
     mixt__json_set_text(o, "configuration", s->state.config);
+    if (s->from)
+        mixt__json_set_text(o, "from", s->from);
     mixt_judgement safe = mixt__search_judge(s, tried), worth = mixt__search_worth(s, tried);
     mixt__json_set(o, "safe", mixt__judgement_object(&safe));
     mixt__json_set(o, mixt_claim_name(worth.claim), mixt__judgement_object(&worth));

@@ -4,10 +4,11 @@
  *   stability  0 where a value overflows; else (1 - share flushed to 0) · (1 - 2^-margin), the margin being the powers
  * of two between the largest value and the format's largest number score      accuracy · stability
  *
- * A layer bears a format where the score is at least 0.5. */
+ * A layer bears a format where the score is above 0.5: one rule for picture, text, JSON and policies made of it. */
 #include "choose/sensitivity.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,14 +104,41 @@ static double lowered_score(const mixt_sensitivity *s, int64_t layer, int format
  *  FP32. */
 static const char *recommend(const mixt_sensitivity *s, int64_t layer, int format)
 {
-    if (lowered_score(s, layer, format) >= SCORE_LIMIT)
+    if (lowered_score(s, layer, format) > SCORE_LIMIT)
         return mixt_dtype_name(s->info.formats[format]);
     int best = -1;
     for (int f = 0; f < s->info.format_count; f++)
-        if (!mixt__dtype_way(s->info.formats[f]) && lowered_score(s, layer, f) >= SCORE_LIMIT &&
+        if (!mixt__dtype_way(s->info.formats[f]) && lowered_score(s, layer, f) > SCORE_LIMIT &&
             (best < 0 || lowered_score(s, layer, f) > lowered_score(s, layer, best)))
             best = f;
     return best < 0 ? "fp32" : mixt_dtype_name(s->info.formats[best]);
+}
+
+/** All formats that a layer bears, in words: "any", "bf16, tf32", "fp32" where it bears none. NULL: no memory. */
+static const char *borne(mixt_sensitivity *s, int64_t layer)
+{
+    char names[64] = "";
+    int count = 0;
+    for (int f = 0; f < s->info.format_count; f++) {
+        size_t used = strlen(names);
+        if (lowered_score(s, layer, f) <= SCORE_LIMIT)
+            continue;
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", mixt_dtype_name(s->info.formats[f]));
+        count++;
+    }
+    if (!count || count == s->info.format_count)
+        return count ? "any" : "fp32";
+    return mixt__arena_strdup(&s->layers.arena, names);
+}
+
+/** From what the score lacks: the recommendation as a judgement. */
+static mixt_judgement judge(const mixt_sensitivity_row *row)
+{
+    mixt_judgement j = mixt_judge_value(MIXT_CLAIM_SAFE, 1 - row->score, 1 - SCORE_LIMIT,
+                                        row->measured ? MIXT_EVIDENCE_MEASURED : MIXT_EVIDENCE_PREDICTED);
+    j.statistic = "harm, 1 less the score,";
+    j.unit = MIXT_UNIT_PLAIN;
+    return j;
 }
 
 /* ---- ranks ---- */
@@ -158,18 +186,18 @@ mixt_status mixt__sense_rank(mixt_sensitivity *s)
                                       .recommend = recommend(s, layer, format),
                                       .measured = cell->measured.count > 0};
         fill_row(row, best_known(cell));
+        row->safe = judge(row);
         s->info.measured += row->measured;
     }
     sort_rows(s->rows, s->row_count);
-    for (int64_t l = 0; l < s->layers.count; l++) {
-        const char *word = "fp32";
-        for (int f = 0; f < s->info.format_count && !strcmp(word, "fp32"); f++)
-            word = recommend(s, l, f);
-        s->layers.layers[l].shown.recommend = word;
-    }
+    for (int64_t l = 0; l < s->layers.count; l++)
+        if (!(s->layers.layers[l].shown.recommend = borne(s, l)))
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for what layers take");
     for (int f = 0; f < s->info.format_count; f++) {
         s->info.all_low_score[f] = mixt__seen_score(&s->all_low[f]);
         s->info.all_low_loss[f] = s->all_low[f].sum.loss_change / (double)s->all_low[f].count;
+        s->info.all_low[f] = mixt_judge_value(MIXT_CLAIM_SAFE, s->all_low[f].sum.loss_change / s->all_low[f].sum.loss,
+                                              LOSS_TOLERANCE, MIXT_EVIDENCE_MEASURED);
     }
     return MIXT_OK;
 }

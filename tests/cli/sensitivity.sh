@@ -25,7 +25,7 @@ sensitivity 0 tiny.yaml --json --trials 2 --out map.svg
 [ -s err ] && fail "--json wrote to standard error: $(cat err)"
 [ "$(wc -l <out)" = 12 ] || fail "3 layers, 2 formats, 2 modes: 12 lines expected: $(cat out)"
 for key in layer format mode loss_change snr_db grad_cosine grad_norm_error update_error overflow underflow accuracy_score \
-    stability_score score spread recommend; do
+    stability_score score spread recommend take judgement; do
     [ "$(grep -c "\"$key\":" out)" = 12 ] || fail "$key is not in every line"
 done
 [ "$(grep -c '"mode":"lowered"' out)" = 6 ] && [ "$(grep -c '"mode":"kept"' out)" = 6 ] || fail "modes: $(cat out)"
@@ -33,6 +33,15 @@ done
     fail "lowered layers are not ranked, the worst first"
 grep -q '<svg' map.svg && grep -q 'fc.2' map.svg && [ "$(grep -c '<polygon' map.svg)" = 12 ] || fail "the heat map lacks cells"
 cp out first
+# The picture, the text and JSON say the same of each layer: here all of them bear all formats.
+grep -q '"take":"any","measured":[a-z]*,"judgement":{"claim":"safe","verdict":"yes",.*"evidence":"\(predicted\|measured once\)"' out || fail "judgements: $(cat out)"
+sensitivity 0 tiny.yaml --trials 2
+for layer in fc.0 fc.1 fc.2; do
+    take=$(sed -n "s/.*\"layer\":\"$layer\".*\"take\":\"\([^\"]*\)\".*/\1/p" first | sort -u)
+    [ "$take" = any ] && grep -q "^$layer .* $take *$" out || fail "$layer: '$take' in JSON, else in $(cat out)"
+done
+[ "$(grep -c '>any<' map.svg)" = 3 ] || fail "the picture does not say that layers take any"
+grep -q '^all low  *every layer in bf16: score .*safe: yes; loss .*margin 0.5%; measured once' out || fail "all layers: $(cat out)"
 sensitivity 0 tiny.yaml --json --trials 2
 cmp -s out first || fail "a second time other figures"
 sensitivity 0 tiny.yaml --json --trials 2 --confirm 0

@@ -184,6 +184,61 @@ static void test_injected(void **state)
     mixt_config_free(config);
 }
 
+/* ---- late in training ---- */
+
+enum { SCALED_AT = 20, STOPPED_AT = 40 };
+
+/** Late in the run conv2's output leaves FP16's range, which in FP32 changes nothing: the norm behind it divides. */
+static mixt_status scale_late(void *user, mixt_run *run, const mixt_event *e)
+{
+    (void)user;
+    if (e->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    if (e->step->step == SCALED_AT)
+        scale(mixt_run_trainer(run), "conv2.weight", 0x1p20f);
+    if (e->step->step == STOPPED_AT)
+        mixt_run_ask_stop(run);
+    return MIXT_OK;
+}
+
+/** A layer that bears FP16 at the beginning and not later is found from a checkpoint of the run, and only from there.
+ */
+static void test_late(void **state)
+{
+    (void)state;
+    mixt_config *config = config_of(injected_yaml);
+    char folder[600];
+    const char *const settings[] = {folder, NULL};
+    mixt_run_options options = MIXT_OPTIONS(mixt_run_options, .settings = settings, .observer = scale_late);
+    mixt_run_result result;
+    mixt_search_result *found;
+    mixt_run *run;
+    set(config, "precision=%s", "fp32");
+    set(config, "train.loss_scale=%s", "auto");
+    snprintf(folder, sizeof folder, "out=%s", temp_path("late"));
+    must(mixt_run_open_config(config, &options, &run));
+    must(mixt_run_train(run, &result));
+    mixt_run_close(run);
+    mixt_search_options o = injected_options("early.yaml");
+    must(mixt_search_with(config, &o, &found));
+    assert_string_equal(mixt_search_describe(found).line, "fp16");
+    mixt_search_free(found);
+    o = injected_options("late.yaml");
+    o.folder = folder + strlen("out=");
+    must(mixt_search_with(config, &o, &found));
+    assert_string_equal(mixt_search_describe(found).line, "fp16; conv2: fp32");
+    assert_int_equal(mixt_search_describe(found).safe.verdict, MIXT_VERDICT_YES);
+    mixt_search_free(found);
+    o.steps = 400 - STOPPED_AT + 1; // more than are left
+    assert_int_equal(mixt_search_with(config, &o, &found), MIXT_ERROR_ARGUMENT);
+    set(config, "train.steps=%s", "12");
+    o.steps = 0;
+    o.write = temp_path("over.yaml");
+    assert_int_equal(mixt_search_with(config, &o, &found), MIXT_ERROR_STATE);
+    assert_non_null(strstr(mixt_error_text(), "no checkpoint leaves 8"));
+    mixt_config_free(config);
+}
+
 /* ---- stopping and going on ---- */
 
 typedef struct stopper {
@@ -656,10 +711,11 @@ static void test_screen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_injected),     cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search),
-        cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),      cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_final_word),   cmocka_unit_test(test_undecided),   cmocka_unit_test(test_screen),
+        cmocka_unit_test(test_injected),     cmocka_unit_test(test_late),         cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_other_search), cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_levels),       cmocka_unit_test(test_final_word),   cmocka_unit_test(test_undecided),
+        cmocka_unit_test(test_screen),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -135,6 +135,11 @@ static void finds_underflow(void **state)
     assert_int_equal(worst->format, MIXT_DTYPE_FP16);
     assert_true(worst->underflow > 0.1 && worst->grad_cosine < 0.5 && worst->score < 0.5);
     assert_string_equal(worst->recommend, "bf16");
+    assert_true(worst->safe.verdict == MIXT_VERDICT_NO && worst->safe.evidence == MIXT_EVIDENCE_MEASURED);
+    for (int64_t i = 0; i < mixt_sensitivity_layers(f.s); i++) {
+        const mixt_sensitivity_layer *layer = mixt_sensitivity_layer_at(f.s, i);
+        assert_string_equal(layer->recommend, strcmp(layer->name, "faint") ? "any" : "bf16");
+    }
     assert_string_equal(mixt_sensitivity_find(f.s, "one", MIXT_DTYPE_FP16, MIXT_SENSITIVITY_LOWERED)->recommend,
                         "fp16");
     stop(&f);
@@ -297,6 +302,8 @@ static void has_every_row(void **state)
     for (int64_t i = 0; i < mixt_sensitivity_rows(f.s); i++) {
         const mixt_sensitivity_row *r = mixt_sensitivity_row_at(f.s, i);
         assert_true(isfinite(r->loss_change) && isfinite(r->snr_db) && isfinite(r->update_error));
+        assert_true((r->safe.verdict == MIXT_VERDICT_YES) == (r->score > 0.5) && r->safe.margin == 0.5);
+        assert_int_equal(r->safe.evidence, r->measured ? MIXT_EVIDENCE_MEASURED : MIXT_EVIDENCE_PREDICTED);
         assert_true(r->grad_cosine > 0.99 && r->grad_cosine <= 1 + 1e-12);
         assert_true(r->score > 0.5 && r->score <= 1);
         assert_true(fabs(r->score - r->accuracy_score * r->stability_score) < 0.02);
