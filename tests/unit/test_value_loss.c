@@ -204,7 +204,7 @@ static void make_samples(const regression *r, uint64_t seed, samples *s)
 /** Mean squared error over the training samples after training, from predictions. */
 static double fit(const regression *r, const samples *s, const char *precision, uint64_t seed)
 {
-    mixt_context *context = mixt_open(.device = "cpu");
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
     mixt_trainer *t =
         mixt_trainer_new(mixt_model_new(context, r->fn, MIXT_LOSS_MSE), .precision = precision, .lr = r->lr,
                          .batch = BATCH, .seed = seed, .schedule = "cosine", .total_steps = STEPS, .eval_batch = ROWS);
@@ -252,7 +252,7 @@ static void low_formats_fit_as_well(void **state)
 static void predictions_are_not_rounded(void **state)
 {
     (void)state;
-    mixt_context *context = mixt_open(.device = "cpu");
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
     mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, line, MIXT_LOSS_MSE), .precision = "bf16", .batch = 4);
     mixt_sample_shape shape = {.input_dtype = MIXT_DTYPE_FP32, .input_rank = 1, .input_dims = {2}, .targets = 1};
     float inputs[64][2], outputs[64];
