@@ -65,15 +65,18 @@ int mixt_data_array_find(const mixt_data_info *info, const char *name)
     return -1;
 }
 
-/** Where array `index` begins in its block; with -1 the bytes of all of it. */
+/** Where array `index` begins in its block; with -1 the bytes of all of it. SIZE_MAX: more than can be. */
 static size_t block_bytes(const mixt_data_info *info, int64_t batch, bool target, int index)
 {
     mixt__block block = {0};
     for (int i = 0; i < info->array_count; i++) {
-        size_t bytes = (size_t)(batch * info->arrays[i].elements) * 4;
+        int64_t elements;
         if (info->arrays[i].target != target)
             continue;
-        size_t begin = mixt__block_add(&block, bytes);
+        if (batch < 0 || __builtin_mul_overflow(batch, info->arrays[i].elements, &elements) ||
+            elements > INT64_MAX / 64)
+            return SIZE_MAX;
+        size_t begin = mixt__block_add(&block, (size_t)elements * 4);
         if (i == index)
             return begin;
     }

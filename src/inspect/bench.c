@@ -212,7 +212,7 @@ bool mixt_bench_at(int position, mixt_bench_model *model)
 
 double mixt_bench_flops(const char *model, int64_t batch, int64_t seq)
 {
-    const mixt__bench_model *m = mixt__bench_find(model);
+    const mixt__bench_model *m = mixt__need(model) == MIXT_OK ? mixt__bench_find(model) : NULL;
     return m ? m->flops(m, batch, seq) : 0;
 }
 

@@ -184,7 +184,7 @@ static mixt_alert *raise_alert(watching *w, mixt_cause cause, mixt_severity seve
     m->told[cause].step = step;
     m->told[cause].severity = (int64_t)severity;
     m->told[cause].silenced = 0;
-    m->told[cause].wait = before && since < 2 * wait ? 2 * wait : m->options.cooldown;
+    m->told[cause].wait = before && since / 2 < wait && wait <= INT64_MAX / 2 ? 2 * wait : m->options.cooldown;
     return a;
 }
 

@@ -311,7 +311,7 @@ static void split(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes
     mixt__split_attrs at = {.parts = parts};
     for (int i = 0; sizes && i < parts && i < MIXT_MAX_OUTPUTS; i++)
         at.sizes[i] = sizes[i];
-    for (int i = 0; i < parts; i++)
+    for (int i = 0; i < parts && i < MIXT_MAX_OUTPUTS; i++) // who asks for more may have no room for them
         result[i] = (mixt_value){0};
     if (parts > MIXT_MAX_OUTPUTS) {
         mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "split into %d parts: at most %d", parts, MIXT_MAX_OUTPUTS);

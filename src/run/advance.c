@@ -90,6 +90,12 @@ mixt_status mixt_run_advance(mixt_run *run, int64_t step)
         return mixt__fail(MIXT_ERROR_STATE, "the run has been trained: open it again to make updates by hand");
     if (!run->experiment.train)
         return mixt__fail(MIXT_ERROR_STATE, "the run was opened for its weights: resume it to make updates");
+    if (run->experiment.planned)
+        return mixt__fail(MIXT_ERROR_STATE, "the run was opened to plan %lld ranks: it can make no updates",
+                          (long long)run->experiment.ranks);
+    if (step > run->experiment.total_steps)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "update %lld: the run ends with update %lld (train.steps, train.epochs)",
+                          (long long)step, (long long)run->experiment.total_steps);
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = make_updates(run, step);
     mixt__account_use(before);

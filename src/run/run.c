@@ -204,6 +204,10 @@ void mixt_run_close(mixt_run *run)
 {
     if (!run || mixt__need_open(run, "run") != MIXT_OK)
         return;
+    if (run->telling) { // whoever tells goes on with it
+        mixt__fail(MIXT_ERROR_STATE, "a run cannot be closed by its observer: ask it to stop (mixt_run_ask_stop)");
+        return;
+    }
     mixt__handle_remove(run);
     mixt__run_ranks_close(run);
     mixt__layers_close(&run->layers);

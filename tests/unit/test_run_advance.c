@@ -9,6 +9,9 @@
 
 #include <mixt/mixt.h>
 
+#include <stdio.h>
+#include <string.h>
+
 enum { STEPS = 9 };
 
 static double losses[STEPS + 1];
@@ -99,13 +102,56 @@ static void test_misuse(void **state)
     assert_int_equal(mixt_run_advance(run, 4), MIXT_OK);
     assert_int_equal(mixt_run_advance(run, 4), MIXT_OK); // it is there
     assert_int_equal(mixt_run_advance(run, 2), MIXT_ERROR_STATE);
+    assert_int_equal(mixt_run_advance(run, INT64_MAX), MIXT_ERROR_ARGUMENT); // would not end
+    assert_non_null(strstr(mixt_error_text(), "the run ends with update 9"));
     assert_non_null(strstr(mixt_error_text(), "4"));
     assert_int_equal(mixt_run_train(run, NULL), MIXT_ERROR_STATE); // newer checkpoints would be lost
     mixt_run_close(run);
 }
 
+static bool refused; // to be closed
+
+static mixt_status close_it(void *user, mixt_run *run, const mixt_event *event)
+{
+    (void)user;
+    if (event->kind == MIXT_EVENT_STEP) {
+        mixt_run_close(run);
+        refused = strstr(mixt_error_text(), "cannot be closed by its observer") != NULL;
+    }
+    return MIXT_OK;
+}
+
+static void test_close_while_it_tells(void **state)
+{
+    (void)state;
+    char config[600], out[600];
+    mixt_run *run;
+    mixt_run_result result;
+    snprintf(config, sizeof config, "%s/config.yaml", run_folder());
+    snprintf(out, sizeof out, "out=%s", temp_path("closed"));
+    const char *const settings[] = {out, NULL};
+    assert_int_equal(mixt_run_open(config, &run, .settings = settings, .observer = close_it), MIXT_OK);
+    assert_int_equal(mixt_run_train(run, &result), MIXT_OK);
+    assert_true(refused && result.steps == STEPS);
+    mixt_run_close(run);
+}
+
+static void test_planned_ranks(void **state)
+{
+    (void)state;
+    char config[600];
+    mixt_run *run;
+    snprintf(config, sizeof config, "%s/config.yaml", run_folder());
+    assert_int_equal(mixt_run_open(config, &run, .plan_ranks = 2), MIXT_OK);
+    assert_int_equal(mixt_run_advance(run, 1), MIXT_ERROR_STATE);
+    assert_non_null(strstr(mixt_error_text(), "to plan 2 ranks"));
+    mixt_run_close(run);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_misuse)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_misuse),
+                                       cmocka_unit_test(test_close_while_it_tells),
+                                       cmocka_unit_test(test_planned_ranks)};
     return cmocka_run_group_tests(tests, train, temp_folder_teardown);
 }
