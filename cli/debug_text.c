@@ -1,6 +1,7 @@
 /* A look into a step for people: what is wrong, where it comes from, how errors grow, single values. */
 #include "cli/debug_print.h"
 
+#include "cli/support.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -182,6 +183,8 @@ static void print_values(const mixt_debug *d, const char *layer, FILE *stream)
                                         "std",      "zero",    "bad",  "bits left", "error",   "became 0"};
     int64_t values = mixt_debug_describe(d).values, count = 0;
     const mixt_debug_value **shown = malloc((size_t)(values + 1) * sizeof *shown);
+    if (!shown)
+        cli_output_lose();
     cli_table t = {0};
     heads(&t, names, 12, 4);
     for (int64_t i = 0; shown && i < values; i++)

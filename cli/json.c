@@ -1,7 +1,23 @@
 /* Numbers and names for JSON, and a line of it. */
 #include "cli/json.h"
 
+#include "cli/support.h"
+
 #include <math.h>
+#include <stdlib.h>
+
+static void *allocate(size_t bytes)
+{
+    void *block = malloc(bytes);
+    if (!block)
+        cli_output_lose(); // jansson goes on without what it has no memory for
+    return block;
+}
+
+void cli_json_watch(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
 
 json_t *cli_json_real(double value)
 {

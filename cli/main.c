@@ -1,5 +1,7 @@
 /* The mixt command: finds the command, parses, runs, and makes sure that what was printed has arrived. */
 #include "cli/help.h"
+#include "cli/json.h"
+#include "cli/support.h"
 #include "cli/words.h"
 
 #include <mixt/program.h>
@@ -75,10 +77,16 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGXFSZ, SIG_IGN); // a file size limit is then an error of write, with a message
+    cli_json_watch();
     int status = dispatch(argc, argv);
+    bool wrong = status == CLI_FAILED || status == CLI_USAGE || status >= 128; // others are verdicts, without a reason
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "mixt: standard output cannot be written: %s\n", strerror(errno));
-        return status == CLI_OK ? CLI_FAILED : status;
+        return wrong ? status : CLI_FAILED;
+    }
+    if (cli_output_lost() && !wrong) {
+        fputs("mixt: no memory for all that was to be printed\n", stderr);
+        return CLI_FAILED;
     }
     return status;
 }

@@ -5,6 +5,18 @@
 #include <sys/stat.h>
 #include <time.h>
 
+static bool lost;
+
+void cli_output_lose(void)
+{
+    __atomic_store_n(&lost, true, __ATOMIC_RELAXED);
+}
+
+bool cli_output_lost(void)
+{
+    return __atomic_load_n(&lost, __ATOMIC_RELAXED);
+}
+
 bool cli_grow(void **array, int64_t *capacity, int64_t count, size_t element_size)
 {
     if (count < *capacity)

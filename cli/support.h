@@ -15,6 +15,10 @@
 /** Makes room for one more element in a growing array of malloc; false when out of memory. */
 bool cli_grow(void **array, int64_t *capacity, int64_t count, size_t element_size);
 
+/** Notes that some of what was to be printed is missing for want of memory: the command then fails, with words. */
+void cli_output_lose(void);
+bool cli_output_lost(void);
+
 /** Seconds of a clock that nobody sets. */
 double cli_time_now(void);
 

@@ -140,7 +140,7 @@ static void print_last(const cli_table *table, FILE *stream, const layout *l, in
 void cli_table_print(const cli_table *table, FILE *stream, int indent)
 {
     if (table->out_of_memory) {
-        fprintf(stream, "%*s(no memory for this table)\n", indent, "");
+        cli_output_lose();
         return;
     }
     layout l = fit(table, stream, indent);

@@ -19,7 +19,7 @@ typedef struct cli_table {
     char **cells;
     cli_style *styles;
     int64_t count, capacity, style_capacity;
-    bool out_of_memory; // sticky; cli_table_print then says so
+    bool out_of_memory; // sticky; cli_table_print then prints nothing, and the command fails
 } cli_table;
 
 void cli_table_column(cli_table *table, const char *head, cli_align align);

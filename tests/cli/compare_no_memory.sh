@@ -12,6 +12,8 @@ train: {epochs: 0, steps: 12, batch: 16, lr: 0.01}
 YAML
 sed 's/^model/precision: bf16\nmodel/' a.yaml >b.yaml
 "$mixt" train a.yaml out=a -q && "$mixt" train a.yaml out=b precision=bf16 -q || fail "train"
+"$mixt" compare a b >/dev/full 2>err
+[ $? = 1 ] && grep -q 'standard output cannot be written' err || fail "a full disk: $(cat err)" # no verdict that nobody has seen
 "$mixt" compare a b --json >whole 2>err; [ -s whole ] || fail "compare: $(cat err)"
 "$mixt" compare a.yaml b.yaml --name pairs --seeds 6 --margin 20% --json -q >pairs 2>err
 [ -s runs/compare-pairs/compare.jsonl ] || fail "pairs: $(cat err)"
