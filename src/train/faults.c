@@ -9,6 +9,7 @@
 #include "train/trainer_inside.h"
 #include "store/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -273,8 +274,17 @@ static void set_rate(mixt__trainer *t)
         }
 }
 
+/** A loss that is scaled by infinity has gradients that overflow. */
+static mixt_status scale_by_infinity(mixt__trainer *t)
+{
+    float infinite = INFINITY;
+    return mixt__device_upload(t->device, &t->control->seed, &infinite, sizeof infinite);
+}
+
 mixt_status mixt__faults_begin(mixt__trainer *t)
 {
+    if (t->attempts == t->settings.inject_overflow)
+        MIXT_TRY(scale_by_infinity(t));
     if (!t->faults)
         return MIXT_OK;
     set_rate(t);

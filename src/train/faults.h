@@ -72,7 +72,8 @@ const mixt__injections *mixt__faults_injections(const mixt__trainer *trainer);
 /** Before update attempts + 1: recompiles where what is injected changes. @param data NULL: the caller brings batches
  */
 mixt_status mixt__faults_prepare(mixt__trainer *trainer, const mixt_data *data);
-/** When update `attempts` begins: flips bits of weights, takes memory away, lets the learning rate explode. */
+/** When update `attempts` begins: flips bits of weights, takes memory away, lets the learning rate explode, and the
+ *  loss scale of the update that inject_overflow names. */
 mixt_status mixt__faults_begin(mixt__trainer *trainer);
 /** mixt__executable_run, but for a bit of an activation that flips on the way. */
 mixt_status mixt__faults_run(mixt__trainer *trainer, mixt__executable *step, const mixt__run *run);

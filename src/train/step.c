@@ -230,12 +230,6 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
     return status;
 }
 
-static mixt_status inject_overflow(mixt__trainer *t)
-{
-    float infinite = INFINITY;
-    return mixt__device_upload(t->device, &t->control->seed, &infinite, sizeof infinite);
-}
-
 /** Names the first layer whose gradient was not finite. */
 static void find_overflow(mixt__trainer *t, const mixt__control *c, int64_t step)
 {
@@ -293,8 +287,7 @@ static mixt_status begin(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "gradients made by hand are waiting: apply or discard them before a whole step");
     t->attempts++;
-    MIXT_TRY(mixt__faults_begin(t));
-    return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
+    return mixt__faults_begin(t);
 }
 
 /** What is instrumented for a single time is not worth a recording. */
