@@ -7,12 +7,14 @@ PREFIX ?= /usr/local
 # Seconds that `make test` gives each fuzz target.
 SMOKE ?= 1
 SECONDS ?= 600
+# Of test-torture: one case of so many.
+EVERY ?= 1
 # Updates of healthy runs that test-steer makes in all.
 UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup setup-test build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -21,6 +23,7 @@ help:
 	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
 	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
+	@echo "make test-torture  each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
 	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
@@ -80,6 +83,9 @@ test-ranks: build
 	bash tests/slow/decisions.sh $(BUILD)/mixt 20 4000 cpu 2 dist.zero=1
 	bash tests/slow/rank_compress.sh $(BUILD)/mixt
 	bash tests/slow/ranks_bits.sh $(BUILD)/mixt
+
+test-torture: build
+	bash tests/torture/run.sh $(BUILD)/mixt $(BUILD)/tests/libtest_faults.so $(EVERY) || [ $$? = 77 ]
 
 test-compare: build
 	bash tests/slow/compare.sh $(BUILD)/mixt
