@@ -3,6 +3,7 @@
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/support.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
@@ -45,24 +46,36 @@ static int read_price(const cli_args *args, double *price)
 
 static json_t *choice_json(const mixt_advice_choice *c)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision,
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision,
                      "policy", c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate,
-                     "split", (json_int_t)c->split, "largest_batch", (json_int_t)c->largest_batch, "recompute",
-                     c->recompute, "loss_scale", c->loss_scale, "clip", c->clip > 0 ? json_real(c->clip) : json_null(),
-                     "fits", c->found, "decided_by", c->decided, "why", c->why);
+                     "split", (json_int_t)c->split, "largest_batch", (json_int_t)c->largest_batch, "largest_reason",
+                     c->largest_reason, "recompute", c->recompute, "loss_scale", c->loss_scale, "clip",
+                     c->clip > 0 ? json_real(c->clip) : json_null(), "fits", c->found, "decided_by", c->decided, "why",
+                     c->why);
 }
 
 static json_t *candidate_json(const mixt_advice_candidate *c)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "name", c->name, "memory",
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", c->name, "memory",
                      c->memory ? json_integer((json_int_t)c->memory) : json_null(), "ms",
                      cli_json_real(1e3 * c->seconds), "source", c->source, "verdict", c->verdict, "why", c->why,
                      "run_seconds", cli_json_real(c->run_seconds), "cost", cli_json_real(c->cost), "lost",
-                     cli_json_real(c->lost));
+                     cli_json_real(c->lost), "judgement", cli_judgement_json(&c->safe));
 }
 
-static int print_json(const mixt_advice *advice)
+/** The command that measures what is only predicted; "" where FP32 is advised. */
+static const char *proof_of(const cli_args *args, const mixt_advice_choice *c, char text[600])
 {
+    const char *policy = cli_given(args, "write") ? cli_text(args, "write") : c->precision;
+    text[0] = '\0';
+    if (strcmp(c->precision, "fp32"))
+        snprintf(text, 600, "mixt verify %.250s precision=%.250s", cli_word(args, 0), policy);
+    return text;
+}
+
+static int print_json(const cli_args *args, const mixt_advice *advice)
+{
+    char proof[600];
     const mixt_advice_choice *c = mixt_advice_choose(advice);
     const mixt_advice_candidate *candidate;
     const mixt_remedy *r;
@@ -77,6 +90,14 @@ static int print_json(const mixt_advice *advice)
                             candidates, "remedies", remedies);
     if (all)
         json_object_set_new(all, "looked_at", json_string(c->looked_at));
+    if (all) {
+        json_object_set_new(all, "judgements",
+                            json_pack("[o, o, o]", cli_judgement_json(&c->safe), cli_judgement_json(&c->faster),
+                                      cli_judgement_json(&c->smaller)));
+        json_object_set_new(all, "proof", json_string(proof_of(args, c, proof)));
+        json_object_set_new(all, "price", cli_json_real(c->price));
+        json_object_set_new(all, "price_source", json_string(c->price_source));
+    }
     if (!all) {
         fputs("mixt advise: no memory for the report, or a name that is not UTF-8\n", stderr);
         return CLI_FAILED;
@@ -156,7 +177,19 @@ static bool has_source(const mixt_advice *advice, const char *source)
     return false;
 }
 
-static void print_text(const mixt_advice *advice)
+/** What of the answer is a prediction, and what would prove it. */
+static void print_judgements(const cli_args *args, const mixt_advice_choice *c)
+{
+    char proof[600];
+    if (!c->found || !*proof_of(args, c, proof))
+        return;
+    cli_judgement_print(&c->safe);
+    cli_judgement_print(&c->faster);
+    cli_judgement_print(&c->smaller);
+    cli_line(stdout, "to prove   ", "%s measures it", proof);
+}
+
+static void print_text(const cli_args *args, const mixt_advice *advice)
 {
     const mixt_advice_choice *c = mixt_advice_choose(advice);
     const mixt_advice_candidate *first = mixt_advice_candidate_at(advice, 0);
@@ -173,8 +206,10 @@ static void print_text(const mixt_advice *advice)
         cli_line(stdout, "           ", "%sso that it fits: train.memory=%zuM plans it so",
                  c->split > 1 ? "batches in parts, " : "", c->limit >> 20);
     if (c->largest_batch)
-        cli_line(stdout, "           ", "the largest batch that fits is %lld", (long long)c->largest_batch);
+        cli_line(stdout, "           ", "the largest batch that fits is %lld%s%s", (long long)c->largest_batch,
+                 *c->largest_reason ? ": " : "", c->largest_reason);
     cli_line(stdout, "decided by ", "%s", c->decided);
+    print_judgements(args, c);
     putchar('\n');
     print_candidates(advice, !isnan(first->cost));
     bool modelled = has_source(advice, "modelled"), measured = has_source(advice, "measured");
@@ -184,6 +219,9 @@ static void print_text(const mixt_advice *advice)
              : measured           ? "measured here"
                                   : "modelled from the machine's profile and the op counts",
              c->assumed ? ", without the scratch of vendor libraries" : ", to the byte");
+    if (!isnan(first->cost))
+        cli_line(stdout, "", "cost of the whole run at %.2f an hour: %s.", c->price,
+                 *c->price_source ? c->price_source : "in the currency of --cost");
     print_remedies(advice);
 }
 
@@ -273,9 +311,9 @@ static int advise(const cli_args *args, const mixt_config *config, mixt_advise_o
         return cli_failed();
     int status = CLI_OK;
     if (cli_flag(args, "json"))
-        status = print_json(advice);
+        status = print_json(args, advice);
     else
-        print_text(advice);
+        print_text(args, advice);
     bool found = mixt_advice_choose(advice)->found;
     if (status == CLI_OK && found && cli_given(args, "write")) {
         bool good = mixt_advice_write(advice, cli_text(args, "write"), cli_flag(args, "overwrite")) == MIXT_OK;

@@ -13,6 +13,7 @@
 #define MIXT_ADVISE_H
 
 #include "mixt/config.h"
+#include "mixt/judge.h"
 #include "mixt/plan.h"
 #include "mixt/policy.h"
 #include "mixt/progress.h"
@@ -116,6 +117,8 @@ typedef struct mixt_advice_candidate {
     double run_seconds;  /**< of all updates of the run */
     double cost;         /**< of the run; NaN: no price is known */
     double lost;         /**< share of the loss that it may lose next to FP32, from the evidence in `why` */
+    mixt_judgement safe; /**< the same as a judgement: predicted from how the format rounds, or measured once in the
+                            trial; mixt_verify measures it over whole runs */
     const char *source;  /**< of the time: "measured", "modelled" or "none" */
     const char *verdict; /**< "chosen", "slower", "no gain", "no units", "not trained", "too large" or "loses" */
     const char *why;     /**< a sentence */
@@ -126,23 +129,28 @@ MIXT_API const mixt_advice_candidate *mixt_advice_candidate_at(const mixt_advice
 
 /** The strategy. Strings belong to the advice. */
 typedef struct mixt_advice_choice {
-    bool found;             /**< false: nothing fits, and what follows is the candidate that comes closest */
-    const char *machine;    /**< the profile's name, or "this machine" */
-    const char *title;      /**< what it is */
-    bool assumed;           /**< it is not this machine: times are modelled */
-    size_t limit;           /**< bytes of memory that the run may take */
-    const char *precision;  /**< "bf16", or the default of a policy with rules */
-    const char *policy;     /**< the whole policy, a text for mixt_policy_parse, with what it rests on */
-    int64_t batch;          /**< samples in one pass */
-    int64_t accumulate;     /**< passes in an update */
-    int64_t split;          /**< parts that a batch of the configuration is passed in, so that it fits; else 1 */
-    int64_t largest_batch;  /**< the largest train.batch that fits in this precision; 0: not known */
-    bool recompute;         /**< some activations are computed again in the backward pass */
-    const char *loss_scale; /**< "dynamic" or "none" */
-    double clip;            /**< largest norm of the gradient; 0: none */
-    const char *decided;    /**< the requirement that decided: "time", "memory", "accuracy" or "hardware" */
-    const char *why;        /**< a sentence or two */
-    const char *looked_at;  /**< the candidate that the remedies are about */
+    bool found;                 /**< false: nothing fits, and what follows is the candidate that comes closest */
+    const char *machine;        /**< the profile's name, or "this machine" */
+    const char *title;          /**< what it is */
+    bool assumed;               /**< it is not this machine: times are modelled */
+    size_t limit;               /**< bytes of memory that the run may take */
+    const char *precision;      /**< "bf16", or the default of a policy with rules */
+    const char *policy;         /**< the whole policy, a text for mixt_policy_parse, with what it rests on */
+    int64_t batch;              /**< samples in one pass */
+    int64_t accumulate;         /**< passes in an update */
+    int64_t split;              /**< parts that a batch of the configuration is passed in, so that it fits; else 1 */
+    int64_t largest_batch;      /**< the largest train.batch that fits in this precision; 0: not known */
+    const char *largest_reason; /**< why not larger: memory, or that the data has no more samples; "": not known */
+    mixt_judgement safe;        /**< of the one chosen; undecided where only a prediction speaks against it */
+    mixt_judgement faster, smaller; /**< than FP32: times as in `source` of the candidate, memory as planned */
+    double price;                   /**< of an hour; NaN: none is known */
+    const char *price_source;       /**< where the price comes from, and its currency; "": it was asked for */
+    bool recompute;                 /**< some activations are computed again in the backward pass */
+    const char *loss_scale;         /**< "dynamic" or "none" */
+    double clip;                    /**< largest norm of the gradient; 0: none */
+    const char *decided;            /**< the requirement that decided: "time", "memory", "accuracy" or "hardware" */
+    const char *why;                /**< a sentence or two */
+    const char *looked_at;          /**< the candidate that the remedies are about */
 } mixt_advice_choice;
 MIXT_API const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice);
 

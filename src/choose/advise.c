@@ -271,15 +271,27 @@ static double trial_limit(const asking *q)
 /** Seconds that finding the largest batch may take: a GPU times its algorithms anew for every batch that is tried. */
 static const double largest_limit = 10;
 
-/** The largest batch that fits in the chosen precision; 0: not even one does, or it was not found in time. */
-static int64_t largest_batch(const asking *q, const mixt__contender *c)
+/** The largest batch that fits in the chosen precision, and why not a larger one; 0: not even one does, or it was not
+ *  found in time. */
+static void find_largest(const asking *q, const mixt__contender *c)
 {
     mixt_largest_batch largest = {0};
+    mixt_advice_choice *choice = &q->advice->choice;
+    choice->largest_reason = "";
     if (as_configured(q) != MIXT_OK || mixt_trainer_set_policy(q->run->experiment.trainer, c->policy) != MIXT_OK ||
         mixt__largest_find(q->run, q->advice->limit, largest_limit, &largest) != MIXT_OK)
-        return 0;
+        return;
+    choice->largest_batch = largest.batch;
+    choice->largest_reason = mixt__advice_text(q->advice, "%s", largest.reason);
     mixt_free(largest.reason);
-    return largest.batch;
+}
+
+static void find_price(const asking *q)
+{
+    const char *source = mixt_machine_source(q->advice->machine, "price");
+    bool asked = q->options->price != MIXT_AUTO;
+    q->advice->choice.price = q->advice->price;
+    q->advice->choice.price_source = asked || !source ? "" : source;
 }
 
 static mixt_status conclude(asking *q)
@@ -295,7 +307,8 @@ static mixt_status conclude(asking *q)
     a->choice.accumulate = c->accumulate;
     a->choice.recompute = c->recompute;
     a->choice.split = c->split;
-    a->choice.largest_batch = largest_batch(q, c);
+    find_largest(q, c);
+    find_price(q);
     a->choice.loss_scale = mixt__format_of(c->format)->loss_scaling ? "dynamic" : "none";
     a->choice.clip = clip_of(q, c);
     MIXT_TRY(complete_policy(a, c));

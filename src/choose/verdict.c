@@ -226,6 +226,37 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
                              100 * saved, range);
 }
 
+/* ---- judgements ---- */
+
+/** A prediction alone refuses nothing: it leaves open what it cannot grant. */
+static mixt_judgement judge_safe(const mixt_advice *a, const mixt__contender *c)
+{
+    bool fp32 = c->rank == MIXT_RANK_FP32;
+    mixt_judgement j = mixt_judge_value(MIXT_CLAIM_SAFE, fp32 ? 0 : c->out.lost, a->lose,
+                                        c->paired && !fp32 ? MIXT_EVIDENCE_MEASURED : MIXT_EVIDENCE_PREDICTED);
+    if (fp32)
+        j.verdict = MIXT_VERDICT_YES;
+    else if (isinf(c->out.lost))
+        j.verdict = MIXT_VERDICT_NO;
+    else if (!c->paired && j.verdict == MIXT_VERDICT_NO)
+        j.verdict = MIXT_VERDICT_UNDECIDED;
+    return j;
+}
+
+static void judge_all(mixt_advice *a, const mixt__contender *chosen)
+{
+    const mixt__contender *fp32 = find(a, MIXT_RANK_FP32);
+    bool times = measured(chosen) && fp32 && measured(fp32);
+    double faster = fp32 ? fp32->out.seconds / chosen->out.seconds : (double)NAN;
+    double saved = fp32 && fp32->out.memory ? 1 - (double)chosen->out.memory / (double)fp32->out.memory : (double)NAN;
+    for (int i = 0; i < a->count; i++)
+        a->candidates[i].out.safe = judge_safe(a, &a->candidates[i]);
+    a->choice.safe = chosen->out.safe;
+    a->choice.faster =
+        mixt_judge_value(MIXT_CLAIM_FASTER, faster, 1, times ? MIXT_EVIDENCE_MEASURED : MIXT_EVIDENCE_PREDICTED);
+    a->choice.smaller = mixt_judge_value(MIXT_CLAIM_SMALLER, saved, 0, MIXT_EVIDENCE_PREDICTED);
+}
+
 mixt__contender *mixt__verdict(mixt_advice *a)
 {
     mixt__contender *chosen = pick(a, (wishes){true, true, true});
@@ -235,6 +266,7 @@ mixt__contender *mixt__verdict(mixt_advice *a)
         chosen = smallest(a);
     if (!chosen)
         chosen = &a->candidates[0]; // FP32, which loses nothing and needs no units
+    judge_all(a, chosen);
     for (int i = 0; i < a->count; i++)
         if (&a->candidates[i] != chosen || !a->choice.found)
             judge(a, &a->candidates[i], chosen);

@@ -43,6 +43,22 @@ for c in o["candidates"]:
         assert c["source"] == "modelled" and c["memory"] > 0 and c["ms"] > 0
         assert abs(c["cost"] - 2.5 * c["run_seconds"] / 3600) < 1e-6
 assert isinstance(o["remedies"], list)
+safe, faster, smaller = o["judgements"]  # all of it is predicted here, and says so
+assert [j["claim"] for j in o["judgements"]] == ["safe", "faster", "smaller"]
+assert all(j["evidence"] == "predicted" and j["verdict"] == "yes" for j in (safe, faster)), o["judgements"]
+assert safe["margin"] == 0.005 and 0 < safe["value"] < 0.005 and faster["value"] > 1
+assert o["proof"] == "mixt verify net.yaml precision=bf16", o["proof"]
+assert choice["largest_reason"] and o["price"] == 2.5 and o["price_source"] == ""
+assert all(c["judgement"]["claim"] == "safe" for c in o["candidates"])
+PY
+# What is only predicted refuses nothing: it is open.
+advise 0 net.yaml --machine a100 --lose 0.1% --json
+python3 - <<'PY' || fail "a tolerance below the prediction: $(cat out)"
+import json
+o = json.load(open("out"))
+bf16 = next(c for c in o["candidates"] if c["name"] == "bf16")
+assert bf16["judgement"]["verdict"] == "undecided" and bf16["judgement"]["evidence"] == "predicted", bf16
+assert o["choice"]["precision"] != "bf16"
 PY
 advise 0 net.yaml --machine v100 --json
 grep -q '"precision":"fp16"' out && grep -q '"loss_scale":"dynamic"' out || fail "a V100: $(cat out)"
@@ -53,6 +69,12 @@ advise 0 net.yaml --machine v100
 grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
     grep -q '^bf16 .* no units  *the machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
 [ -s err ] && fail "said on standard error: $(cat err)"
+grep -q '^safe: yes; loss .*, margin 0.5%; predicted$' out && grep -q '^to prove  *mixt verify net.yaml precision=fp16 measures it$' out || fail "what would prove it: $(cat out)"
+grep -q 'the largest batch that fits is 64: the data has no more samples for an update$' out || fail "64 samples, and all of them fit: $(cat out)"
+advise 0 net.yaml --machine a100
+grep -q '^cost of the whole run at 1.84 an hour: .*dollars' out || fail "the currency of the profile: $(cat out)"
+advise 0 net.yaml --machine a100 --cost 3/h
+grep -q '^cost of the whole run at 3.00 an hour: in the currency of --cost\.$' out || fail "the currency of --cost: $(cat out)"
 advise 1 net.yaml --machine v100 --memory 1M
 grep -q 'nothing fits' out || fail "1 MiB: $(cat out)"
 advise 0 net.yaml --machine v100 --memory 16M
