@@ -25,7 +25,7 @@ help:
 	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
 	@echo "make test-torture  each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
-	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
+	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
 	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
@@ -89,7 +89,7 @@ test-torture: build
 
 test-compare: build
 	bash tests/slow/compare.sh $(BUILD)/mixt
-	$(BUILD)/tests/test_stats_calibration 20000
+	$(BUILD)/tests/test_stats_calibration 10000
 
 test-gpu: build
 	$(BUILD_TARGET) gpu_tests

@@ -3,6 +3,7 @@
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/judgement.h"
 #include "cli/names.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -35,6 +36,9 @@ static int read_options(const cli_args *args, mixt_compare_options *o)
     if (cli_given(args, "name") && !cli_name_good(cli_text(args, "name"), 100))
         return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to 100 of them",
                          cli_text(args, "name"));
+    if (cli_given(args, "failures") && !cli_read_share(cli_text(args, "failures"), &o->failures))
+        return cli_usage(args->command, "--failures '%s': a share of runs above 0, as 10%% or 0.1, is expected",
+                         cli_text(args, "failures"));
     o->pairs = cli_given(args, "seeds") ? cli_int(args, "seeds") : 0;
     o->metric = cli_text(args, "metric");
     return CLI_OK;
@@ -114,6 +118,15 @@ static json_t *changes_json(const mixt_comparison *c)
     return list;
 }
 
+static json_t *judgements_json(const mixt_comparison *c)
+{
+    json_t *list = json_array();
+    for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
+        if (mixt_comparison_judgement(c, claim))
+            json_array_append_new(list, cli_judgement_json(mixt_comparison_judgement(c, claim)));
+    return list;
+}
+
 static void print_json(const cli_args *args, const mixt_comparison *c, double price)
 {
     mixt_comparison_info i = mixt_comparison_describe(c);
@@ -138,12 +151,14 @@ static void print_json(const cli_args *args, const mixt_comparison *c, double pr
     json_object_set_new(o, "p_inferior", cli_json_real(j->p_inferior));
     json_object_set_new(o, "p_any", cli_json_real(j->p_any));
     json_object_set_new(o, "effect", cli_json_real(j->effect));
-    json_object_set_new(o, "bootstrap", j->skewed ? interval_json(j->bootstrap.low, j->bootstrap.high) : json_null());
+    json_object_set_new(o, "student", interval_json(j->student.low, j->student.high));
+    json_object_set_new(o, "unseen", cli_json_real(j->unseen));
     set_ratio(o, c, "time_to_equal_loss", "equal_seconds");
     set_ratio(o, c, "speed", "samples_s");
     set_ratio(o, c, "memory", "memory");
     json_object_set_new(o, "a", side_json(args, c, MIXT_COMPARE_A, price));
     json_object_set_new(o, "b", side_json(args, c, MIXT_COMPARE_B, price));
+    json_object_set_new(o, "judgements", judgements_json(c));
     json_object_set_new(o, "changes", changes_json(c));
     json_t *differences = json_array();
     for (int64_t pair = 0; pair < i.pairs; pair++)
@@ -230,18 +245,18 @@ static void print_text(const mixt_comparison *c, double price)
         [MIXT_STATS_UNDECIDED] = CLI_YELLOW, [MIXT_STATS_NON_INFERIOR] = CLI_GREEN, [MIXT_STATS_INFERIOR] = CLI_RED};
     mixt_comparison_info i = mixt_comparison_describe(c);
     const mixt_stats_judgement *j = &i.judgement;
-    double scale = i.absolute ? 1 : 100;
-    const char *unit = i.absolute ? "" : "%";
+    char look[32];
     if (i.used)
         print_figures(c, price);
     print_headline(c);
     print_changes(c);
+    snprintf(look, sizeof look, i.pilot ? "the pilot" : "look %lld", (long long)i.looks);
     if (i.used > 1)
-        cli_line(stdout, "", "%lld pairs, %s: p %.3g (t), %.3g (permutation); effect size %.2f; look %lld",
-                 (long long)i.used, i.metric, j->p, i.p_flip, j->effect, (long long)i.looks);
-    if (j->skewed)
-        cli_line(stdout, "", "the differences are skewed: the bootstrap interval, %+.3g%s to %+.3g%s, must agree",
-                 scale * j->bootstrap.low, unit, scale * j->bootstrap.high, unit);
+        cli_line(stdout, "", "%lld pairs, %s: p %.3g, %.3g by permutation; effect size %.2f; %s", (long long)i.used,
+                 i.metric, j->p, i.p_flip, j->effect, look);
+    for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
+        if (mixt_comparison_judgement(c, claim))
+            cli_judgement_print(mixt_comparison_judgement(c, claim));
     if (*i.folder)
         cli_line(stdout, "", "%s: every run, curves.svg, report.html", i.folder);
     printf("%s%s%s: ", cli_style_on(stdout, styles[i.verdict]), mixt_compare_verdict_name(i.verdict),
@@ -297,9 +312,10 @@ static int compare_configs(const cli_args *args, mixt_compare_options *o)
 static int compare_runs(const cli_args *args, const mixt_compare_options *o)
 {
     mixt_comparison *c = NULL;
-    if (cli_given(args, "seeds") || cli_given(args, "name") || cli_given(args, "budget") || args->setting_count)
-        return cli_usage(args->command, "finished runs are only read: --seeds, --name, --budget and settings are for "
-                                        "two configurations");
+    if (cli_given(args, "seeds") || cli_given(args, "name") || cli_given(args, "budget") ||
+        cli_given(args, "failures") || args->setting_count)
+        return cli_usage(args->command, "finished runs are only read: --seeds, --name, --budget, --failures and "
+                                        "settings are for two configurations");
     int status = mixt_compare_runs(cli_word(args, 0), cli_word(args, 1), o, &c) == MIXT_OK ? report(args, c, o->price)
                                                                                            : cli_failed();
     mixt_comparison_free(c);
@@ -333,8 +349,10 @@ const cli_command cli_compare = {
         "A pilot of 6 pairs shows how much pairs differ by chance; from that follows how many pairs are needed to "
         "decide in 9 of 10 experiments. That number is told and kept to, and only then is there a verdict. Asking for "
         "more pairs afterwards is allowed: each verdict counts as a look, and over all looks together a B that is "
-        "worse by just the margin is called non-inferior in at most 5% of experiments. There is no verdict from too "
-        "few pairs, from pairs that diverged (unless B does so more often than chance explains), or from runs whose "
+        "worse by just the margin is called non-inferior in at most 5% of experiments, also where differences are "
+        "skewed. What n pairs cannot show is a failure that comes in fewer than 1 - 0.05^(1/n) of runs (6 pairs: 39%): "
+        "the verdict says so, and --failures asks for less. There is no verdict from too few pairs, from pairs that "
+        "diverged (unless B does so more often than chance explains), or from runs whose "
         "loss did not move off the start.\n\n"
         "The metric is that of the last validation; a margin is a share of A's loss in the same pair, or points of "
         "accuracy. The headline is the time to equal loss: until each was as low as the worse of the two at the end. "
@@ -356,6 +374,8 @@ const cli_command cli_compare = {
              .help = "pairs, with seeds from A's on; default: as many as the pilot says, up to 64"},
             {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%",
              .help = "by how much B may be worse: a share of A's loss, or points of accuracy"},
+            {"failures", .kind = CLI_TEXT, .metavar = "SHARE",
+             .help = "make so many pairs that runs which fail are shown to be rarer: 29 for 10%, 59 for 5%"},
             {"metric", .kind = CLI_CHOICE, .metavar = "METRIC", .choices = "loss|accuracy|train_loss|best_loss",
              .fallback = "loss",
              .help = "what is compared: of the last validation, of the last tenth of the updates "

@@ -15,6 +15,7 @@
 #define MIXT_COMPARE_H
 
 #include "mixt/config.h"
+#include "mixt/judge.h"
 #include "mixt/progress.h"
 
 #ifdef __cplusplus
@@ -108,6 +109,13 @@ MIXT_API double mixt_stats_sign_p(int64_t one, int64_t other);
 
 /* how many it takes */
 
+/** Fewer pairs decide nothing: of five, even all signs alike come about by chance in one of 32. */
+enum { MIXT_STATS_PAIRS_MIN = 6 };
+/** Share of wrong verdicts, over all looks together, at most. */
+#define MIXT_STATS_ALPHA 0.05
+/** Power that experiments are planned for. */
+#define MIXT_STATS_POWER 0.9
+
 /**
  * Power of the one-sided paired t test: the probability that the mean of `pairs` differences is found to be below
  * (above) a bound when it truly is `distance` below (above) it.
@@ -124,6 +132,34 @@ MIXT_API double mixt_stats_power(int64_t pairs, double deviation, double distanc
  * @return MIXT_STATS_PAIRS_MAX + 1 where no number up to it will do; 0 for arguments that make no sense.
  */
 MIXT_API int64_t mixt_stats_pairs(double deviation, double freedom, double distance, double level, double power);
+
+/* where numbers are skewed */
+
+/**
+ * By how much a limit of t is raised for numbers that may be skewed towards that side: what few numbers cannot show of
+ * skewness is allowed for, and what they show. It goes to 0 with many numbers.
+ * @param count of numbers, from 2. @param skewness of them, above 0: towards the side in question. @param level
+ * one-sided: the further out a limit is, the more skewness moves it.
+ */
+MIXT_API double mixt_stats_skew_allowance(int64_t count, double skewness, double level);
+/** An interval of the true mean that holds for skewed numbers too: Student's, each side of it further out by the
+ *  allowance. @param confidence as for normal numbers, of which it holds more. */
+MIXT_API mixt_stats_interval mixt_stats_skew_interval(const mixt_stats_summary *summary, double confidence);
+/** The p value that belongs to it, as mixt_stats_t_p. */
+MIXT_API double mixt_stats_skew_p(const mixt_stats_summary *summary, double value, mixt_stats_side side);
+/** As mixt_stats_power, of the test by that interval, for normal differences. @param pairs from
+ *  MIXT_STATS_PAIRS_MIN. */
+MIXT_API double mixt_stats_skew_power(int64_t pairs, double deviation, double distance, double level);
+/** As mixt_stats_pairs, for that test; at least MIXT_STATS_PAIRS_MIN. @param skewness towards the bound, that is taken
+ *  to stay as it is; NaN: as it comes about by chance among normal differences. */
+MIXT_API int64_t mixt_stats_skew_pairs(double deviation, double freedom, double distance, double level, double power,
+                                       double skewness);
+
+/** What so many pairs cannot exclude, with 95% confidence: a failure, worse than any pair that was seen, in a share of
+ *  runs below this. 6 pairs: 0.39. */
+MIXT_API double mixt_stats_unseen(int64_t pairs);
+/** The pairs that exclude failures in this share of runs, 0 < rate < 1: 29 for 0.1, 59 for 0.05. Else 0. */
+MIXT_API int64_t mixt_stats_pairs_to_see(double rate);
 
 /* looking more than once */
 
@@ -157,33 +193,27 @@ typedef enum mixt_stats_verdict {
     MIXT_STATS_INFERIOR,     /**< worse by more than the margin */
 } mixt_stats_verdict;
 
-/** Fewer pairs decide nothing: of five, even all signs alike come about by chance in one of 32. */
-enum { MIXT_STATS_PAIRS_MIN = 6 };
-/** Share of wrong verdicts, over all looks together, at most. */
-#define MIXT_STATS_ALPHA 0.05
-/** Power that experiments are planned for. */
-#define MIXT_STATS_POWER 0.9
-
 /** What some differences say about a margin. NaN: not known. */
 typedef struct mixt_stats_judgement {
     mixt_stats_verdict verdict;
-    mixt_stats_summary summary;    /**< of the differences */
-    double confidence;             /**< of the interval: 0.95 at the first look, another at later ones */
-    mixt_stats_interval interval;  /**< Student's; the verdict is where the margin lies beside it */
-    bool skewed;                   /**< the verdict also asks for the bootstrap interval to lie there */
-    mixt_stats_interval bootstrap; /**< BCa; NaN where the differences are not skewed */
+    mixt_stats_summary summary;   /**< of the differences */
+    double confidence;            /**< of the intervals: 0.95 at the first look, another at later ones */
+    mixt_stats_interval interval; /**< mixt_stats_skew_interval; the verdict is where the margin lies beside it */
+    mixt_stats_interval student;  /**< Student's, for those who know that the differences are normal */
     double p;          /**< of seeing this, or better, if the true difference were the margin: small speaks for
-                            non-inferior (t test) */
-    double p_inferior; /**< of seeing this, or worse, if the true difference were the margin (t test) */
-    double p_any;      /**< of seeing so large a difference, either way, if there were none (t test) */
+                            non-inferior (mixt_stats_skew_p) */
+    double p_inferior; /**< of seeing this, or worse, if the true difference were the margin */
+    double p_any;      /**< of seeing so large a difference, either way, if there were none */
     double effect;     /**< see mixt_stats_effect */
+    double unseen;     /**< see mixt_stats_unseen: the verdict is about all runs but failures rarer than this */
     int64_t more; /**< undecided: pairs to add so that the next look decides with MIXT_STATS_POWER if the difference
                        stays as it is; MIXT_STATS_PAIRS_MAX + 1: more than anyone makes; else 0 */
 } mixt_stats_judgement;
 
 /**
  * Judges an experiment. Over all looks together a true difference of just the margin is called non-inferior in at most
- * MIXT_STATS_ALPHA of experiments, and inferior in at most as many.
+ * MIXT_STATS_ALPHA of experiments, and inferior in at most as many: of normal differences, and of skewed ones up to
+ * lognormal ones. Failures that are rarer than `unseen` no test of so few pairs can tell of.
  * @param worse by how much B is worse than A, pair by pair; above 0: worse. `count` of them.
  * @param margin by which B may be worse, above 0, in the same unit.
  * @param earlier pairs that earlier looks had, rising, below `count`: verdicts that were asked for before. NULL: none.
@@ -196,6 +226,9 @@ MIXT_API mixt_status mixt_stats_judge(const double *worse, int64_t count, double
  *  worse by twice the margin. From the differences of a pilot, which count among them; at least MIXT_STATS_PAIRS_MIN.
  *  0: the pilot has fewer than two numbers, or one that is not finite. */
 MIXT_API int64_t mixt_stats_plan(const double *worse, int64_t count, double margin);
+/** Pairs that a first look needs to call B inferior if it is as much worse as the pilot shows: for a B that is far from
+ *  being as good, and too uneven for mixt_stats_plan. 0 where the mean of the pilot is not above the margin, too. */
+MIXT_API int64_t mixt_stats_plan_inferior(const double *worse, int64_t count, double margin);
 
 /* ---- the experiment ---- */
 
@@ -237,6 +270,9 @@ typedef struct mixt_compare_options {
     const char *name;   /**< of the experiment: letters, digits, '.', '_' and '-'; must be given */
     int64_t pairs;      /**< MIXT_STATS_PAIRS_MIN to MIXT_COMPARE_PAIRS_MAX; default: as many as a pilot says, where
                              that is at most MIXT_COMPARE_PAIRS_PLANNED */
+    double failures;    /**< B is called non-inferior only after so many pairs that runs which fail, worse than any that
+                             was seen, are shown to be rarer than this share: 0.1 takes 29 pairs (mixt_stats_unseen).
+                             Default 0: as the pairs happen to show, and the verdict says what that is */
     double margin;      /**< by which B may be worse: a share of A's loss in the same pair, 0.005 for 0.5%; of accuracy
                              points, 0.005 for half a point. Default 0.005 */
     bool absolute;      /**< the margin is in the metric's own unit */
@@ -292,9 +328,11 @@ typedef struct mixt_comparison_info {
     int64_t pairs;                  /**< made */
     int64_t used;                   /**< of those, with both runs to their end */
     int64_t wanted;                 /**< to be made: asked for, or by the pilot; 0: the pilot is not done */
-    int64_t needed;                 /**< by the pilot, for a power of MIXT_STATS_POWER; 0: the pilot is not done */
-    int64_t looks;                  /**< verdicts asked for, this one included */
+    int64_t needed;                 /**< by the pilot, for a power of MIXT_STATS_POWER, and by `failures`; 0: the pilot
+                                         is not done */
+    int64_t looks;                  /**< verdicts asked for, this one included; a pilot is none */
     int64_t diverged[MIXT_COMPARE_SIDES];
+    bool pilot;   /**< it ended with the pilot, without a look: it asks for more pairs than are made by themselves */
     bool stopped; /**< `progress` or the budget ended it before its end: the same call goes on */
 } mixt_comparison_info;
 /** Texts belong to the comparison. Of none, or one that was freed, nothing is known. */
@@ -313,6 +351,12 @@ typedef struct mixt_compare_figure {
 MIXT_API const mixt_compare_figure *mixt_comparison_figure(const mixt_comparison *comparison, int64_t index);
 /** By its name; NULL where there is none. */
 MIXT_API const mixt_compare_figure *mixt_comparison_find(const mixt_comparison *comparison, const char *name);
+
+/**
+ * Whether B is safe (as `verdict` says), and whether it is worth it: faster by an update's time, smaller by the memory
+ * of a step, cheaper by the time to equal loss, whatever an hour costs. NULL where nothing is known of a claim.
+ */
+MIXT_API const mixt_judgement *mixt_comparison_judgement(const mixt_comparison *comparison, mixt_claim claim);
 
 /** A key in which A and B differ. */
 typedef struct mixt_compare_change {

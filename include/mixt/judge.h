@@ -5,8 +5,8 @@
  *   char *text;
  *   mixt_judge_worse(worse, 8, 0.005, MIXT_UNIT_SHARE, &j);          // B's loss over A's, less 1, pair by pair
  *   if (mixt_judgement_text(&j, &text) == MIXT_OK)
- *       puts(text); // safe: yes; loss +0.09% (-0.30% to +0.48%), margin 0.5%; 8 pairs
- *   mixt_free(text);
+ *       puts(text); // safe: yes; loss +0.09% (-0.30% to +0.48%), margin 0.5%; 8 pairs; a failure in fewer than 31% of
+ * … mixt_free(text);
  *
  * A precision is *safe* where it loses less than the margin, and *worth it* where it is faster, smaller or cheaper:
  * two questions, with a judgement each. "Undecided" is an answer: it says how many more pairs would tell.
@@ -95,7 +95,7 @@ MIXT_API mixt_judgement mixt_judge_all(const mixt_judgement *judgements, int cou
 /** @param text receives it in one sentence, for mixt_free. */
 MIXT_API mixt_status mixt_judgement_text(const mixt_judgement *judgement, char **text);
 /** @param json receives it as an object of JSON with the keys claim, verdict, statistic, unit, value, low, high,
- *  margin, evidence, pairs, updates, needs and text, for mixt_free; what is not known is null. */
+ *  margin, evidence, pairs, unseen, updates, needs and text, for mixt_free; what is not known is null. */
 MIXT_API mixt_status mixt_judgement_json(const mixt_judgement *judgement, char **json);
 
 #ifdef __cplusplus

@@ -83,6 +83,9 @@ static void evidence_text(char text[SENTENCE], const mixt_judgement *j)
     if (j->updates > 0)
         used += snprintf(text + used, (size_t)(SENTENCE - used), " of %lld updates%s", (long long)j->updates,
                          j->evidence == MIXT_EVIDENCE_PAIRED ? " each" : "");
+    if (j->verdict == MIXT_VERDICT_YES && j->claim == MIXT_CLAIM_SAFE && j->evidence == MIXT_EVIDENCE_PAIRED)
+        snprintf(text + used, (size_t)(SENTENCE - used), "; a failure in fewer than %.2g%% of runs is not excluded",
+                 100 * mixt_stats_unseen(j->pairs));
     if (j->verdict != MIXT_VERDICT_UNDECIDED)
         return;
     if (j->needs > 0)
@@ -137,6 +140,7 @@ json_t *mixt__judgement_object(const mixt_judgement *j)
     set_number(o, "margin", j->margin);
     mixt__json_set_text(o, "evidence", mixt_evidence_name(j->evidence));
     mixt__json_set(o, "pairs", json_integer(j->pairs));
+    set_number(o, "unseen", j->evidence == MIXT_EVIDENCE_PAIRED ? mixt_stats_unseen(j->pairs) : (double)NAN);
     mixt__json_set(o, "updates", j->updates > 0 ? json_integer(j->updates) : json_null());
     mixt__json_set(o, "needs", j->needs == MIXT_JUDGE_NEVER ? json_null() : json_integer(j->needs));
     mixt__json_set_text(o, "text", text);

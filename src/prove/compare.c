@@ -144,6 +144,11 @@ mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_op
                           "margin %g, budget %g s, price %g: a margin above 0 and no negative "
                           "numbers are expected",
                           margin, o->budget, o->price);
+    if (!(o->failures >= 0 && o->failures < 1) ||
+        (o->failures > 0 && mixt_stats_pairs_to_see(o->failures) > MIXT_COMPARE_PAIRS_MAX))
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "failures %g: a share of runs is expected, of 0.003 or more, for which %d pairs are enough",
+                          o->failures, MIXT_COMPARE_PAIRS_MAX);
     mixt__print_number(text, sizeof text, "%.9g", margin); // as it will be read back
     c->info.margin = mixt__read_double(text, NULL);
     c->info.metric = c->metric->name;
@@ -153,11 +158,15 @@ mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_op
 
 static mixt_status check_pairs(const mixt_comparison *c)
 {
-    int64_t pairs = c->options.pairs, seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED);
+    int64_t pairs = c->options.pairs, least = mixt_stats_pairs_to_see(c->options.failures),
+            seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED);
     if (pairs && (pairs < MIXT_STATS_PAIRS_MIN || pairs > MIXT_COMPARE_PAIRS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "%lld pairs: %d to %d are expected; fewer cannot tell a difference from chance",
                           (long long)pairs, MIXT_STATS_PAIRS_MIN, MIXT_COMPARE_PAIRS_MAX);
+    if (pairs && pairs < least)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld pairs: to exclude failures in %g%% of runs takes %lld",
+                          (long long)pairs, 100 * c->options.failures, (long long)least);
     if (seed > INT64_MAX - MIXT_COMPARE_PAIRS_MAX)
         return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld leaves no room for seeds of pairs", (long long)seed);
     return MIXT_OK;
@@ -202,22 +211,31 @@ static mixt_status plan(mixt_comparison *c)
     c->count = MIXT_STATS_PAIRS_MIN;
     int64_t used = mixt__compare_differences(c, worse);
     c->count = all;
-    c->info.needed = used > 1 ? mixt_stats_plan(worse, used, c->info.margin) : MIXT_STATS_PAIRS_MIN;
-    bool too_many = c->info.needed > MIXT_COMPARE_PAIRS_PLANNED;
-    c->info.wanted = c->options.pairs ? c->options.pairs : too_many ? MIXT_STATS_PAIRS_MIN : c->info.needed;
-    if (!c->options.pairs && c->look_count && c->looks[c->look_count - 1] > c->info.wanted)
+    int64_t planned = used > 1 ? mixt_stats_plan(worse, used, c->info.margin) : MIXT_STATS_PAIRS_MIN,
+            least = mixt_stats_pairs_to_see(c->options.failures);
+    int64_t plainly = used > 1 ? mixt_stats_plan_inferior(worse, used, c->info.margin) : 0;
+    bool too_many = planned > MIXT_COMPARE_PAIRS_PLANNED && planned > least, asked = c->options.pairs;
+    plainly = too_many && plainly <= MIXT_COMPARE_PAIRS_PLANNED ? plainly : 0;
+    c->info.needed = plainly ? plainly : planned > least ? planned : least;
+    c->info.wanted = asked ? c->options.pairs : too_many && !plainly ? MIXT_STATS_PAIRS_MIN : c->info.needed;
+    if (!asked && c->look_count && c->looks[c->look_count - 1] > c->info.wanted)
         c->info.wanted = c->looks[c->look_count - 1]; // it was asked for before
-    if (c->info.needed > MIXT_COMPARE_PAIRS_MAX)
+    c->info.pilot = too_many && !plainly && !asked && !c->look_count;
+    const char *made = asked ? "were asked for" : "will be made";
+    if (plainly)
+        mixt__compare_note(c, "the pilot says: if B is as much worse as it looks, %lld pairs tell; %lld %s",
+                           (long long)plainly, (long long)c->info.wanted, made);
+    else if (c->info.needed > MIXT_COMPARE_PAIRS_MAX)
         mixt__compare_note(c, "the pilot's %lld pairs differ so much that more than %d pairs are needed",
                            (long long)used, MIXT_COMPARE_PAIRS_MAX);
     else
         mixt__compare_note(c, "the pilot says: %lld pairs are needed for a power of %g%% at the margin; %lld %s",
-                           (long long)c->info.needed, 100 * MIXT_STATS_POWER, (long long)c->info.wanted,
-                           c->options.pairs ? "were asked for" : "will be made");
+                           (long long)c->info.needed, 100 * MIXT_STATS_POWER, (long long)c->info.wanted, made);
     return MIXT_OK;
 }
 
-/** The rest of an experiment; where it is complete a verdict is given, and that counts. */
+/** The rest of an experiment; where it is complete a verdict is given, and that counts. A pilot that asks for more than
+ *  is made is no look: those who then ask for the pairs have all of the error to spend. */
 static mixt_status experiment(mixt_comparison *c)
 {
     MIXT_TRY(make_pairs(c, MIXT_STATS_PAIRS_MIN));
@@ -225,7 +243,9 @@ static mixt_status experiment(mixt_comparison *c)
         MIXT_TRY(plan(c));
         MIXT_TRY(make_pairs(c, c->info.wanted));
     }
-    if (!c->info.stopped) {
+    if (c->info.pilot) {
+        c->count = MIXT_STATS_PAIRS_MIN; // pairs beyond were asked for once, and not finished
+    } else if (!c->info.stopped) {
         MIXT_TRY(mixt__compare_state_look(c, c->info.wanted));
         c->count = c->looks[c->look_count - 1]; // pairs beyond belong to a look that was not finished
     }

@@ -1,5 +1,6 @@
 /* A comparison, for the files of this folder: compare.c opens and plans, compare_train.c makes runs, compare_measure.c
- * reads their figures, compare_state.c keeps them, compare_result.c concludes, compare_draw.c draws.
+ * reads their figures, compare_state.c keeps them, compare_result.c concludes, compare_judge.c says
+ * what follows, compare_draw.c draws.
  */
 #ifndef MIXT_PROVE_COMPARE_H
 #define MIXT_PROVE_COMPARE_H
@@ -42,7 +43,9 @@ struct mixt_comparison {
     double started, longest; // seconds: of the clock; of the longest run in this call
     bool halted;
     mixt_comparison_info info;
-    char reason[600], advice[300];
+    char reason[900], advice[300];
+    mixt_judgement judgements[MIXT_CLAIM_COUNT];
+    bool judged[MIXT_CLAIM_COUNT]; // there is one
     mixt_compare_figure figures[MIXT_COMPARE_FIGURES];
 };
 
@@ -99,6 +102,8 @@ double mixt__compare_worse(const mixt_comparison *c, const mixt__compare_pair *p
 int64_t mixt__compare_differences(const mixt_comparison *c, double *worse);
 /** Fills in info, reason and figures from the pairs that are there. */
 mixt_status mixt__compare_conclude(mixt_comparison *c);
+/** What follows from a verdict: judgements, and advice for one who has to choose. */
+mixt_status mixt__compare_judge(mixt_comparison *c);
 /** Learning curves and the report, where there is a pair: curves.svg and report.html in the folder. */
 mixt_status mixt__compare_draw(mixt_comparison *c);
 /** Figures of both sides as a part of a page (page/report.h). @param a, @param b what the sides are called */

@@ -182,54 +182,13 @@ static bool refused(mixt_comparison *c)
     } else if (c->info.stopped) {
         BECAUSE("%lld of %lld pairs are made: there is no verdict before the last", (long long)c->info.pairs,
                 (long long)c->info.wanted);
-    } else if (c->info.needed > c->info.wanted && c->info.verdict == MIXT_STATS_UNDECIDED && !c->options.pairs) {
+    } else if (c->info.pilot) {
         BECAUSE("%lld pairs are needed by the pilot, more than the %d that are made without being asked for",
                 (long long)c->info.needed, MIXT_COMPARE_PAIRS_PLANNED);
     } else {
         return false;
     }
     return true;
-}
-
-/* ---- what to do ---- */
-
-#define ADVISE(...) snprintf(c->advice, sizeof c->advice, __VA_ARGS__)
-
-/** "in 62% of A's time and 71% of its memory": what B saves for sure; "" where that is nothing. */
-static const char *savings(const mixt_comparison *c, char text[80])
-{
-    const mixt_compare_figure *time = mixt_comparison_find(c, "equal_seconds"),
-                              *memory = mixt_comparison_find(c, "memory");
-    bool faster = time->high < 1, smaller = memory->ratio < 0.99;
-    char parts[2][40] = {"", ""};
-    if (faster)
-        snprintf(parts[0], sizeof parts[0], "%.3g%% of A's time", 100 * time->ratio);
-    if (smaller)
-        snprintf(parts[1], sizeof parts[1], "%.3g%% of %s memory", 100 * memory->ratio, faster ? "its" : "A's");
-    snprintf(text, 80, "%s%s%s", parts[0], faster && smaller ? " and " : "", parts[1]);
-    return text;
-}
-
-/** What follows from the verdict for one who has to choose. */
-static void advise(mixt_comparison *c)
-{
-    char saved[80];
-    int64_t pairs = c->info.used + c->info.judgement.more;
-    if (c->info.wanted < c->info.needed && pairs < c->info.needed)
-        pairs = c->info.needed;
-    if (c->info.verdict == MIXT_STATS_INFERIOR)
-        ADVISE("keep A");
-    else if (c->info.verdict == MIXT_STATS_NON_INFERIOR && *savings(c, saved))
-        ADVISE("take B: as good within the margin, in %s", saved);
-    else if (c->info.verdict == MIXT_STATS_NON_INFERIOR)
-        ADVISE("either will do: B is as good within the margin, but it was not shown to be faster, nor is it smaller");
-    else if (c->info.stopped)
-        ADVISE("go on: the same call makes the rest");
-    else if (c->info.used == c->info.pairs && c->info.used >= MIXT_STATS_PAIRS_MIN && pairs <= MIXT_COMPARE_PAIRS_MAX)
-        ADVISE("make %lld pairs (--seeds %lld), or ask for less with a larger margin", (long long)pairs,
-               (long long)pairs);
-    else
-        ADVISE("keep A until more is known");
 }
 
 /* ---- the verdict ---- */
@@ -247,17 +206,32 @@ static const char *amount(const mixt_comparison *c, double worse, char text[48])
     return text;
 }
 
+/** What a reader must know beside the difference: pairs that were asked for and not made, and what no verdict of so few
+ *  pairs is about. */
+static const char *scope(const mixt_comparison *c, char text[200])
+{
+    int used = 0;
+    text[0] = '\0';
+    if (c->info.used < c->info.needed && c->info.verdict != MIXT_STATS_UNDECIDED)
+        used = snprintf(text, 200, "; %lld of the %lld pairs that the pilot asked for", (long long)c->info.used,
+                        (long long)c->info.needed);
+    if (c->info.verdict == MIXT_STATS_NON_INFERIOR)
+        snprintf(text + used, (size_t)(200 - used), "; a failure in fewer than %.2g%% of runs is not excluded",
+                 100 * c->info.judgement.unseen);
+    return text;
+}
+
 static void explain(mixt_comparison *c)
 {
     const mixt_stats_judgement *j = &c->info.judgement;
-    char difference[300], mean[48], low[48], high[48], margin[48];
+    char difference[300], mean[48], low[48], high[48], margin[48], more[200];
     snprintf(difference, sizeof difference, "B's %s is %s than A's (%.3g%% interval: %s to %s), and may be %s",
              c->metric->name, amount(c, j->summary.mean, mean), 100 * j->confidence, amount(c, j->interval.low, low),
              amount(c, j->interval.high, high), amount(c, c->info.margin, margin));
     if (j->summary.deviation == 0 && j->summary.mean == 0)
-        BECAUSE("A and B came out the same to the bit in all %lld pairs", (long long)c->info.used);
+        BECAUSE("A and B came out the same to the bit in all %lld pairs%s", (long long)c->info.used, scope(c, more));
     else if (c->info.verdict != MIXT_STATS_UNDECIDED)
-        BECAUSE("%s", difference);
+        BECAUSE("%s%s", difference, scope(c, more));
     else if (j->more > MIXT_COMPARE_PAIRS_MAX)
         BECAUSE("%s: that is so close that no number of pairs up to %d would tell", difference, MIXT_COMPARE_PAIRS_MAX);
     else
@@ -270,7 +244,9 @@ static mixt_status judge(mixt_comparison *c, const double *worse, int64_t used)
     while (looks > 0 && c->looks[looks - 1] >= used) // this look itself
         looks--;
     MIXT_TRY(mixt_stats_judge(worse, used, c->info.margin, c->looks, looks, &c->info.judgement));
-    c->info.looks = looks + 1;
+    c->info.looks = c->info.pilot ? 0 : looks + 1;
+    if (c->info.pilot)
+        c->info.judgement.more = c->info.needed - used;
     c->info.p_flip = mixt_stats_flip_p(worse, used, c->info.margin, MIXT_STATS_BELOW, 0);
     c->info.verdict = c->info.judgement.verdict;
     return MIXT_OK;
@@ -288,9 +264,10 @@ mixt_status mixt__compare_conclude(mixt_comparison *c)
         fill_figure(c, i, worse, &c->figures[i]);
     info->used = mixt__compare_differences(c, worse);
     info->judgement = (mixt_stats_judgement){.confidence = 0.95, .summary = {.mean = NAN, .deviation = NAN}};
-    info->judgement.interval = info->judgement.bootstrap = (mixt_stats_interval){NAN, NAN};
+    info->judgement.interval = info->judgement.student = (mixt_stats_interval){NAN, NAN};
     info->judgement.p = info->judgement.p_inferior = info->judgement.p_any = info->judgement.effect = info->p_flip =
         NAN;
+    info->judgement.unseen = 1;
     mixt_status status = info->used ? judge(c, worse, info->used) : MIXT_OK;
     mixt__free(worse);
     MIXT_TRY(status);
@@ -300,6 +277,5 @@ mixt_status mixt__compare_conclude(mixt_comparison *c)
         else
             explain(c);
     }
-    advise(c);
-    return MIXT_OK;
+    return mixt__compare_judge(c);
 }

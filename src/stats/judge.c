@@ -10,10 +10,6 @@
 
 #include <math.h>
 
-/** Differences whose skewness is beyond this, of so many, are not left to the t interval alone. */
-static const double skewness_limit = 1;
-enum { SKEWED_MIN = 8 };
-
 /** A little more than is promised: the formula leaves out that the test's own deviation is an estimate too. */
 static const double planned_power = MIXT_STATS_POWER + 0.02;
 
@@ -43,37 +39,38 @@ static mixt_stats_verdict side_of(mixt_stats_interval i, double margin)
     return i.high < margin ? MIXT_STATS_NON_INFERIOR : i.low > margin ? MIXT_STATS_INFERIOR : MIXT_STATS_UNDECIDED;
 }
 
-/** By what the next look spends alone: it may ask for a few pairs too many, never for too few. */
-static int64_t more_pairs(const mixt_stats_summary *s, double margin, int looks)
+/** By what the next look spends alone: it may ask for a few pairs too many, never for too few. Skewness that was seen
+ *  is taken to stay where it widens the interval, and to be chance where it does not. */
+static int64_t more_pairs(const mixt_stats_summary *s, double margin, double level)
 {
-    double level = spent_by(looks + 1) - spent_by(looks), distance = fabs(margin - s->mean);
+    double distance = fabs(margin - s->mean), towards = s->mean < margin ? s->skewness : -s->skewness;
     if (s->count < 2 || distance == 0)
         return s->count < 2 ? MIXT_STATS_PAIRS_MIN - s->count : MIXT_STATS_PAIRS_MAX + 1;
-    int64_t all = mixt_stats_pairs(s->deviation, (double)(s->count - 1), distance, level, MIXT_STATS_POWER);
+    int64_t all = mixt_stats_skew_pairs(s->deviation, (double)(s->count - 1), distance, level, MIXT_STATS_POWER,
+                                        fmax(towards, 0));
     if (all > MIXT_STATS_PAIRS_MAX)
         return all;
-    all = all < MIXT_STATS_PAIRS_MIN ? MIXT_STATS_PAIRS_MIN : all;
     return all > s->count ? all - s->count : 1;
 }
 
-static mixt_status judge(const double *worse, double margin, int looks, mixt_stats_judgement *j)
+/** All but the verdict, for numbers that can be judged. */
+static mixt_status describe(const double *worse, int64_t count, double margin, double level, mixt_stats_judgement *j)
 {
-    int64_t count = j->summary.count;
-    j->interval = mixt_stats_t_interval(&j->summary, j->confidence);
-    j->p = mixt_stats_t_p(&j->summary, margin, MIXT_STATS_BELOW);
-    j->p_inferior = mixt_stats_t_p(&j->summary, margin, MIXT_STATS_ABOVE);
-    j->p_any = mixt_stats_t_p(&j->summary, 0, MIXT_STATS_BOTH);
+    MIXT_TRY(mixt__need(worse));
+    MIXT_TRY(mixt__need(j));
+    *j = (mixt_stats_judgement){.summary = mixt_stats_summarise(worse, count), .confidence = 1 - 2 * level};
+    if (count < 1 || isnan(j->summary.mean) || !(margin > 0) || isinf(margin))
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "%lld differences of mean %g, margin %g: finite differences and a margin "
+                          "above 0 are needed",
+                          (long long)count, j->summary.mean, margin);
+    j->interval = mixt_stats_skew_interval(&j->summary, j->confidence);
+    j->student = mixt_stats_t_interval(&j->summary, j->confidence);
+    j->p = mixt_stats_skew_p(&j->summary, margin, MIXT_STATS_BELOW);
+    j->p_inferior = mixt_stats_skew_p(&j->summary, margin, MIXT_STATS_ABOVE);
+    j->p_any = mixt_stats_skew_p(&j->summary, 0, MIXT_STATS_BOTH);
     j->effect = mixt_stats_effect(&j->summary);
-    j->skewed = count >= SKEWED_MIN && fabs(j->summary.skewness) > skewness_limit;
-    j->verdict = count < MIXT_STATS_PAIRS_MIN ? MIXT_STATS_UNDECIDED : side_of(j->interval, margin);
-    if (j->skewed) {
-        mixt_stats_bootstrap_options options = MIXT_OPTIONS(mixt_stats_bootstrap_options, .confidence = j->confidence);
-        MIXT_TRY(mixt_stats_bootstrap(worse, count, &options, &j->bootstrap));
-        if (side_of(j->bootstrap, margin) != j->verdict)
-            j->verdict = MIXT_STATS_UNDECIDED;
-    }
-    if (j->verdict == MIXT_STATS_UNDECIDED)
-        j->more = more_pairs(&j->summary, margin, looks);
+    j->unseen = mixt_stats_unseen(count);
     return MIXT_OK;
 }
 
@@ -81,24 +78,21 @@ mixt_status mixt_stats_judge(const double *worse, int64_t count, double margin, 
                              mixt_stats_judgement *judgement)
 {
     int64_t pairs[MIXT_STATS_LOOKS_MAX];
-    double level;
-    MIXT_TRY(mixt__need(worse));
-    MIXT_TRY(mixt__need(judgement));
+    double level = first_spends;
     looks = earlier ? looks : 0;
-    *judgement = (mixt_stats_judgement){.summary = mixt_stats_summarise(worse, count), .bootstrap = {NAN, NAN}};
-    if (count < 1 || isnan(judgement->summary.mean) || !(margin > 0) || isinf(margin))
-        return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "%lld differences of mean %g, margin %g: finite differences and a margin "
-                          "above 0 are needed",
-                          (long long)count, judgement->summary.mean, margin);
     if (looks < 0 || looks >= MIXT_STATS_LOOKS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%d looks before this one: at most %d", looks, MIXT_STATS_LOOKS_MAX - 1);
     for (int k = 0; k < looks; k++)
         pairs[k] = earlier[k];
     pairs[looks] = count;
-    MIXT_TRY(level_of(pairs, looks + 1, &level));
-    judgement->confidence = 1 - 2 * level;
-    return judge(worse, margin, looks + 1, judgement);
+    if (count > 0) // what is refused is refused by its own words
+        MIXT_TRY(level_of(pairs, looks + 1, &level));
+    MIXT_TRY(describe(worse, count, margin, level, judgement));
+    if (count >= MIXT_STATS_PAIRS_MIN)
+        judgement->verdict = side_of(judgement->interval, margin);
+    if (judgement->verdict == MIXT_STATS_UNDECIDED)
+        judgement->more = more_pairs(&judgement->summary, margin, spent_by(looks + 2) - spent_by(looks + 1));
+    return MIXT_OK;
 }
 
 int64_t mixt_stats_plan(const double *worse, int64_t count, double margin)
@@ -106,6 +100,14 @@ int64_t mixt_stats_plan(const double *worse, int64_t count, double margin)
     mixt_stats_summary s = mixt_stats_summarise(worse, count);
     if (count < 2 || isnan(s.deviation))
         return 0;
-    int64_t pairs = mixt_stats_pairs(s.deviation, (double)(count - 1), margin, first_spends, planned_power);
-    return pairs && pairs < MIXT_STATS_PAIRS_MIN ? MIXT_STATS_PAIRS_MIN : pairs;
+    return mixt_stats_skew_pairs(s.deviation, (double)(count - 1), margin, first_spends, planned_power, NAN);
+}
+
+int64_t mixt_stats_plan_inferior(const double *worse, int64_t count, double margin)
+{
+    mixt_stats_summary s = mixt_stats_summarise(worse, count);
+    if (count < 2 || isnan(s.deviation) || !(s.mean > margin))
+        return 0;
+    return mixt_stats_skew_pairs(s.deviation, (double)(count - 1), s.mean - margin, first_spends, planned_power,
+                                 fmax(-s.skewness, 0));
 }

@@ -53,9 +53,12 @@ cp out before && rows=$(wc -l <runs/compare-same/compare.jsonl)
 compare 0 a.yaml b.yaml --margin 20% --name same --json
 cmp -s out before && [ "$(wc -l <runs/compare-same/compare.jsonl)" = "$rows" ] || fail "a second call: $(diff before out)"
 compare 0 a.yaml b.yaml --margin 20% --name same --cost 2.50/h
-grep -q "^non-inferior: B's loss is .* than A's (95% interval: .*), and may be 20% worse$" out || fail "the verdict in words: $(cat out)"
+grep -q "^non-inferior: B's loss is .* than A's (95% interval: .*), and may be 20% worse; a failure in fewer than 39% of runs is not excluded$" out || fail "the verdict in words: $(cat out)"
 grep -q "^B comes to equal loss in [0-9.]*% of A's time ([0-9.]* to [0-9.]*%)$" out && grep -q '^time to equal loss ' out && grep -q '^cost of the run ' out && grep -q 'pairs are needed for a power of 90% at the margin' err ||
     fail "in words: $(cat out err)"
+
+grep -q '^safe: yes; loss .* margin 20%; 6 pairs of 30 updates each; a failure in fewer than 39% of runs is not excluded$' out && [ "$(grep -c '^\(faster\|smaller\|cheaper\): ' out)" = 3 ] || fail "judgements in words: $(cat out)"
+grep -q '"judgements":\[{"claim":"safe","verdict":"yes","statistic":"loss","unit":"share",.*{"claim":"faster",.*{"claim":"smaller",.*{"claim":"cheaper",' before || fail "judgements: $(cat before)"
 
 compare 3 a.yaml slow.yaml --json
 [ "$(field verdict) $(field advice)" = '"inferior" "keep A"' ] && [ -d runs/compare-a-slow ] || fail "a B that learns slowly: $(cat out)"
@@ -67,15 +70,26 @@ compare 0 a.yaml a.yaml --metric accuracy --name equal --json
 [ "$(field difference) $(field interval)" = '0.0 [0.0,0.0]' ] && grep -q 'same to the bit' out || fail "A against itself: $(cat out)"
 [ "$(field metric) $(field relative)" = '"accuracy" false' ] || fail "accuracy: $(cat out)"
 
-# Too small a margin: the pilot says so, nothing is concluded; more pairs can be asked for, and are a look of their own.
+# Too small a margin: the pilot says so, nothing is concluded, and that is no look: those who ask for more have all to spend.
 compare 4 a.yaml b.yaml --margin 0.01% --name close --json
-[ "$(field verdict) $(field pairs)" = '"undecided" 6' ] && [ "$(field pairs_needed)" -gt 64 ] && grep -q 'needed by the pilot' out ||
+[ "$(field verdict) $(field pairs)" = '"undecided" 6' ] && [ "$(field pairs_needed)" -gt 64 ] && grep -q 'needed by the pilot' out && [ "$(field looks)" = 0 ] && ! grep -q '"look"' runs/compare-close/compare.jsonl ||
     fail "too small a margin: $(cat out)"
 compare 4 a.yaml b.yaml --margin 0.01% --name close --seeds 8 --json
-[ "$(field pairs) $(field looks)" = '8 2' ] && [ "$(field confidence)" != 0.95 ] || fail "more pairs: $(cat out)"
-[ "$(ls -d runs/compare-close/pair-* | wc -l)" = 16 ] || fail "16 runs expected"
+[ "$(field pairs) $(field looks)" = '8 1' ] && awk -v c="$(field confidence)" 'BEGIN { exit !(c > 0.9499 && c < 0.9501) }' || fail "more pairs: $(cat out)"
+compare 4 a.yaml b.yaml --margin 0.01% --name close --seeds 9 --json
+[ "$(field pairs) $(field looks)" = '9 2' ] && awk -v c="$(field confidence)" 'BEGIN { exit !(c > 0.9501) }' || fail "a second look: $(cat out)"
+[ "$(ls -d runs/compare-close/pair-* | wc -l)" = 18 ] || fail "18 runs expected"
 compare 4 a.yaml b.yaml --margin 0.01% --name close --json # as many as were asked for before
-[ "$(field pairs) $(field looks)" = '8 2' ] || fail "afterwards: $(cat out)"
+[ "$(field pairs) $(field looks)" = '9 2' ] || fail "afterwards: $(cat out)"
+
+# Failures that must be excluded: so many pairs are made, and fewer are refused.
+compare 1 a.yaml b.yaml --margin 20% --name rare --failures 10% --seeds 8
+grep -q '8 pairs: to exclude failures in 10% of runs takes 29' err && [ ! -e runs/compare-rare ] || fail "too few for --failures: $(cat err)"
+compare 0 a.yaml b.yaml --margin 20% --name rare --failures 30% --json
+[ "$(field pairs) $(field pairs_needed)" = '9 9' ] && awk -v u="$(field unseen)" 'BEGIN { exit !(u > 0.28 && u < 0.3) }' || fail "--failures: $(cat out)"
+compare 2 a.yaml b.yaml --failures 0
+compare 1 a.yaml b.yaml --name rare --failures 0.01%
+grep -q 'of 0.003 or more' err || fail "--failures 0.01%: $(cat err)"
 
 # ---- killed, stopped ----
 

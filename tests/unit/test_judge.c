@@ -34,14 +34,16 @@ static void test_worse(void **state)
     assert_int_equal(mixt_judge_worse(calm, 8, 0.005, MIXT_UNIT_SHARE, &j), MIXT_OK);
     assert_int_equal(j.verdict, MIXT_VERDICT_YES);
     assert_true(j.high < 0.005 && j.low < j.value && j.value < j.high && j.needs == 0 && j.pairs == 8);
-    assert_text(&j, "safe: yes; loss +0.00% (-0.12% to +0.12%), margin 0.5%; 8 pairs");
+    assert_text(
+        &j, "safe: yes; loss +0.00% (-0.30% to +0.28%), margin 0.5%; 8 pairs; a failure in fewer than 31% of runs is "
+            "not excluded");
     assert_int_equal(mixt_judge_worse(noisy, 8, 0.005, MIXT_UNIT_SHARE, &j), MIXT_OK);
     assert_int_equal(j.verdict, MIXT_VERDICT_UNDECIDED);
     assert_true(j.low < 0.005 && j.high > 0.005 && j.needs > 0);
     assert_int_equal(mixt_judge_worse(bad, 8, 0.005, MIXT_UNIT_POINTS, &j), MIXT_OK);
     assert_int_equal(j.verdict, MIXT_VERDICT_NO);
     assert_true(j.low > 0.005);
-    assert_text(&j, "safe: no; accuracy lost +3.00 points (+2.88 points to +3.12 points), margin 0.5 points; 8 pairs");
+    assert_text(&j, "safe: no; accuracy lost +3.00 points (+2.70 points to +3.28 points), margin 0.5 points; 8 pairs");
     assert_int_equal(mixt_judge_worse(calm, 1, 0.005, MIXT_UNIT_SHARE, &j), MIXT_OK); // one pair decides nothing
     assert_int_equal(j.verdict, MIXT_VERDICT_UNDECIDED);
     assert_int_equal(j.evidence, MIXT_EVIDENCE_MEASURED);
@@ -115,12 +117,14 @@ static void test_json(void **state)
     assert_int_equal(json_integer_value(json_object_get(o, "pairs")), 8);
     assert_int_equal(json_integer_value(json_object_get(o, "needs")), j.needs);
     assert_true(json_is_null(json_object_get(o, "updates")));
+    assert_true(fabs(json_real_value(json_object_get(o, "unseen")) - (1 - pow(0.05, 1.0 / 8))) < 1e-12);
     json_decref(o);
     j = mixt_judge_value(MIXT_CLAIM_SAFE, (double)INFINITY, 0.005, MIXT_EVIDENCE_MEASURED);
     assert_int_equal(mixt_judgement_json(&j, &text), MIXT_OK);
     o = json_loads(text, 0, NULL);
     mixt_free(text);
     assert_true(json_is_null(json_object_get(o, "value")) && json_is_null(json_object_get(o, "high")));
+    assert_true(json_is_null(json_object_get(o, "unseen")));
     json_decref(o);
 }
 

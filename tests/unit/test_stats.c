@@ -138,6 +138,77 @@ static void test_power(void **state)
     assert_int_equal(mixt_stats_pairs(NAN, 4, 1, 0.025, 0.9), 0);
 }
 
+/** Wider than Student's, by less the more numbers there are; p is where the interval ends. */
+static void test_skew(void **state)
+{
+    (void)state;
+    double x[60];
+    mixt__rng rng = mixt__rng_start(11);
+    for (int i = 0; i < 60; i++)
+        x[i] = exp((double)mixt__rng_normal(&rng)); // skewed to the right
+    for (int64_t n = 2; n <= 60; n = n < 6 ? n + 1 : 2 * n) {
+        mixt_stats_summary s = mixt_stats_summarise(x, n);
+        for (double confidence = 0.5; confidence < 0.9999; confidence += (1 - confidence) / 2) {
+            mixt_stats_interval wide = mixt_stats_skew_interval(&s, confidence),
+                                t = mixt_stats_t_interval(&s, confidence);
+            double level = (1 - confidence) / 2;
+            assert_true(wide.low <= t.low && wide.high >= t.high);
+            assert_true(s.skewness <= 0 || wide.high - s.mean >= s.mean - wide.low); // it leans with the data
+            assert_close(mixt_stats_skew_p(&s, wide.high, MIXT_STATS_BELOW), level, 1e-9);
+            assert_close(mixt_stats_skew_p(&s, wide.low, MIXT_STATS_ABOVE), level, 1e-9);
+            assert_close(mixt_stats_skew_p(&s, wide.high, MIXT_STATS_BOTH), 2 * level, 1e-9);
+        }
+        assert_close(mixt_stats_skew_p(&s, s.mean, MIXT_STATS_BOTH), 1, 1e-9);
+        assert_close(mixt_stats_skew_p(&s, s.mean - s.error, MIXT_STATS_BELOW),
+                     mixt_stats_t_p(&s, s.mean - s.error, MIXT_STATS_BELOW),
+                     1e-12); // what is likely needs no allowance
+    }
+    assert_close(mixt_stats_skew_allowance(6, 0, 0.025), 4, 1e-3); // 6 / 4 (22 / 6 - 1)
+    assert_close(mixt_stats_skew_allowance(60, 2, 0.025), 4.1, 1e-3);
+    assert_true(mixt_stats_skew_allowance(60, 0.6, 0.025) == 0 && mixt_stats_skew_allowance(10000, 3, 0.025) < 0.04);
+    assert_true(isnan(mixt_stats_skew_allowance(1, 0, 0.025)) && isnan(mixt_stats_skew_allowance(9, NAN, 0.025)));
+    const double same[3] = {2, 2, 2};
+    mixt_stats_summary s = mixt_stats_summarise(same, 3);
+    assert_true(mixt_stats_skew_interval(&s, 0.95).high == 2 && mixt_stats_skew_p(&s, 3, MIXT_STATS_BELOW) == 0);
+    s = mixt_stats_summarise(same, 1);
+    assert_true(isnan(mixt_stats_skew_interval(&s, 0.95).low) && isnan(mixt_stats_skew_p(&s, 1, MIXT_STATS_BELOW)));
+}
+
+/** The power against that of drawn experiments, and the smallest number of pairs that has it. */
+static void test_skew_power(void **state)
+{
+    (void)state;
+    enum { DRAWN = 4000 };
+    for (int64_t n = 6; n <= 48; n *= 2) {
+        double distance = (n == 6 ? 8 : n == 12 ? 5.5 : 3.5) / sqrt((double)n), x[48];
+        int found = 0;
+        mixt__rng rng = mixt__rng_start((uint64_t)n);
+        for (int i = 0; i < DRAWN; i++) {
+            for (int k = 0; k < n; k++)
+                x[k] = (double)mixt__rng_normal(&rng);
+            mixt_stats_summary s = mixt_stats_summarise(x, n);
+            found += mixt_stats_skew_interval(&s, 0.95).high < distance;
+        }
+        double power = mixt_stats_skew_power(n, 1, distance, 0.025);
+        assert_true(power > 0.5 && power < mixt_stats_power(n, 1, distance, 0.025));
+        assert_close((double)found / DRAWN, power, 0.025);
+        int64_t pairs = mixt_stats_skew_pairs(1, INFINITY, distance, 0.025, 0.8, NAN);
+        assert_true(mixt_stats_skew_power(pairs, 1, distance, 0.025) >= 0.8);
+        assert_true(pairs == 6 || mixt_stats_skew_power(pairs - 1, 1, distance, 0.025) < 0.8);
+        assert_true(mixt_stats_skew_pairs(1, 5, distance, 0.025, 0.8, NAN) >= pairs); // a small pilot is paid for
+        assert_true(mixt_stats_skew_pairs(1, INFINITY, distance, 0.025, 0.8, 2) > pairs);
+    }
+    assert_int_equal(mixt_stats_skew_pairs(0, 5, 1, 0.025, 0.9, NAN), 6);
+    assert_int_equal(mixt_stats_skew_pairs(1, 5, 1e-9, 0.025, 0.9, NAN), MIXT_STATS_PAIRS_MAX + 1);
+    assert_int_equal(mixt_stats_skew_pairs(1, 5, 0, 0.025, 0.9, NAN), 0);
+    assert_true(isnan(mixt_stats_skew_power(5, 1, 1, 0.025)) && mixt_stats_skew_power(6, 0, 1, 0.025) == 1);
+    assert_close(mixt_stats_unseen(6), 1 - pow(0.05, 1.0 / 6), 1e-15);
+    assert_int_equal(mixt_stats_pairs_to_see(0.1), 29);
+    assert_int_equal(mixt_stats_pairs_to_see(0.05), 59);
+    assert_int_equal(mixt_stats_pairs_to_see(mixt_stats_unseen(17)), 17);
+    assert_true(mixt_stats_unseen(0) == 1 && !mixt_stats_pairs_to_see(0) && !mixt_stats_pairs_to_see(NAN));
+}
+
 /** Limits of five looks as printed by Lan and DeMets and by Jennison and Turnbull. */
 static void test_looks(void **state)
 {
@@ -175,7 +246,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions), cmocka_unit_test(test_summary), cmocka_unit_test(test_flips),
-        cmocka_unit_test(test_bootstrap),     cmocka_unit_test(test_power),   cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_bootstrap),     cmocka_unit_test(test_power),   cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_skew_power),    cmocka_unit_test(test_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
