@@ -67,14 +67,14 @@ mixt_status mixt__judge_finalist(const double *worse, int64_t count, double marg
     if (finalist <= 1 || count < 2)
         return MIXT_OK;
     double level = later_spend * pow(0.5, (double)(finalist - 1 + (earlier ? looks : 0) + 1));
-    mixt_stats_interval strict = mixt_stats_t_interval(&found.summary, 1 - 2 * level);
+    mixt_stats_interval strict = mixt_stats_skew_interval(&found.summary, 1 - 2 * level);
     judgement->low = fmin(judgement->low, strict.low);
     judgement->high = fmax(judgement->high, strict.high);
     if (judgement->high < margin || judgement->low > margin || judgement->verdict == MIXT_VERDICT_UNDECIDED)
         return MIXT_OK;
     judgement->verdict = MIXT_VERDICT_UNDECIDED;
-    int64_t all = mixt_stats_pairs(found.summary.deviation, (double)(count - 1), fabs(margin - found.summary.mean),
-                                   level / 2, MIXT_STATS_POWER);
+    int64_t all = mixt_stats_skew_pairs(found.summary.deviation, (double)(count - 1), fabs(margin - found.summary.mean),
+                                        level / 2, MIXT_STATS_POWER, NAN);
     judgement->needs = all > MIXT_STATS_PAIRS_MAX ? MIXT_JUDGE_NEVER : all > count ? all - count : 1;
     return MIXT_OK;
 }
