@@ -57,7 +57,7 @@ static mixt_status append(const mixt__search_state *state, json_t *row)
     }
     memcpy(line + length, "\n", 2);
     off_t end = lseek(state->rows, 0, SEEK_END);
-    bool good = write(state->rows, line, length + 1) == (ssize_t)(length + 1);
+    bool good = mixt__file_write_some(state->rows, line, length + 1, -1) == (ssize_t)(length + 1);
     int reason = errno;
     if (good)
         (void)fdatasync(state->rows); // best effort, against a power cut

@@ -3,6 +3,7 @@
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "base/handles.h"
+#include "base/signal_at.h"
 #include "base/status.h"
 #include "base/words.h"
 #include "config/value.h"
@@ -169,6 +170,7 @@ mixt_status mixt_config_write(const mixt_config *config, const char *path)
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be brought to disk: %s", strerror(errno));
     if (fclose(stream) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
+    mixt__signal_at(MIXT_PLACE_WRITE);
     if (status == MIXT_OK && rename(partial, path))
         status = mixt__fail(MIXT_ERROR_FILE, "cannot take its place: %s", strerror(errno));
     if (status != MIXT_OK) {

@@ -1,6 +1,7 @@
 /* Updates until the configuration, an early stop, an observer or a signal ends them. */
 #include "run/loop_inside.h"
 
+#include "base/signal_at.h"
 #include "base/threads.h"
 #include "run/auto/precision.h"
 #include "run/final.h"
@@ -372,6 +373,7 @@ static void issued(void *user, int64_t update)
 {
     mixt__loop *l = user;
     mixt__run_ranks_hear(l->run);
+    mixt__signal_at(MIXT_PLACE_UPDATE);
     l->issued = update;
     l->stopping = signalled(l);
     l->wait = l->stopping || update == l->e->total_steps || l->due || validation_scheduled(l, update) ||

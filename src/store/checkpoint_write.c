@@ -2,6 +2,7 @@
 #include "store/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/signal_at.h"
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
 #include "store/checksum.h"
@@ -95,6 +96,7 @@ static mixt_status sync_folder(const char *path)
 /** Puts `from` in the place of `to`; what was there ends up under the name of `from`. */
 static mixt_status swap_in(const char *from, const char *to)
 {
+    mixt__signal_at(MIXT_PLACE_WRITE);
     if (rename(from, to) == 0)
         return MIXT_OK;
     if (errno != EEXIST && errno != ENOTEMPTY)

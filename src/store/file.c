@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/files.h"
 #include "base/mappings.h"
+#include "base/signal_at.h"
 #include "base/status.h"
 
 #include <dirent.h>
@@ -200,13 +201,15 @@ static bool must_fail(void)
     return fail_at > 0 && (mine == fail_at || (fail_on && mine > fail_at));
 }
 
-/** write(2), or pwrite(2) from 0 on, or what they say on a full disk. */
-static ssize_t write_some(int fd, const char *from, size_t bytes, int64_t at)
+ssize_t mixt__file_write_some(int fd, const void *from, size_t bytes, int64_t at)
 {
-    if (!must_fail())
-        return at < 0 ? write(fd, from, bytes) : pwrite(fd, from, bytes, (off_t)at);
+    bool signal_due = mixt__signal_due(MIXT_PLACE_WRITE);
+    size_t part = signal_due && bytes > 1 ? bytes / 2 : bytes;
     errno = ENOSPC;
-    return -1;
+    ssize_t done = must_fail() ? -1 : at < 0 ? write(fd, from, part) : pwrite(fd, from, part, (off_t)at);
+    if (signal_due)
+        mixt__signal_send();
+    return done;
 }
 
 /** All of it. @param at in the file; -1: behind what was written before */
@@ -216,7 +219,7 @@ static mixt_status write_all(int fd, const char *path, const void *data, size_t 
     size_t left = bytes;
     while (left > 0) {
         size_t piece = left < (size_t)1 << 30 ? left : (size_t)1 << 30;
-        ssize_t done = write_some(fd, from, piece, at);
+        ssize_t done = mixt__file_write_some(fd, from, piece, at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -254,6 +257,7 @@ static void sync_folder(const char *path)
 static mixt_status move_into_place(const mixt__file_writer *writer)
 {
     int failed;
+    mixt__signal_at(MIXT_PLACE_WRITE);
     if (writer->overwrite) {
         failed = rename(writer->temporary, writer->path);
     } else {

@@ -10,6 +10,7 @@
 #include "mixt/types.h"
 
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct mixt__file_map {
     const unsigned char *data; /**< NULL for an empty file */
@@ -45,6 +46,10 @@ void mixt__file_writer_abandon(mixt__file_writer *writer);
 /** Writes into an open file at an offset: one that several processes fill, each its own bytes.
  *  @param path its name, for messages */
 mixt_status mixt__file_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t at);
+
+/** write(2), or pwrite(2) where `at` is not below 0: what they say, or would on the full disk that a test wants. A
+ * signal that is due (base/signal_at.h) comes when half is written. */
+ssize_t mixt__file_write_some(int fd, const void *from, size_t bytes, int64_t at);
 
 /** Some bytes as a file, all or nothing. */
 mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/signal_at.h"
 #include "data/data.h"
 #include "train/trainer_inside.h"
 
@@ -212,6 +213,7 @@ static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t 
     for (; first < end; first += t->settings.eval_batch) {
         int64_t count = end - first < t->settings.eval_batch ? end - first : t->settings.eval_batch;
         float metrics[3];
+        mixt__signal_at(MIXT_PLACE_VALIDATION);
         *stopped = interrupt && *interrupt;
         if (*stopped)
             return MIXT_OK;

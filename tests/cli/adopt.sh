@@ -1,6 +1,6 @@
 #!/bin/bash
 # mixt adopt: all stages to a policy that is adopted, what is kept, killed and gone on with, taken back, done again, and what is refused.
-# Nothing depends on time: the goal is memory. Usage: adopt.sh MIXT [KILLS]. MIXT_KILL_SEED draws other moments.
+# Nothing depends on time: the goal is memory. Usage: adopt.sh MIXT [KILLS]. MIXT_KILL_SEED draws other places.
 . "$(dirname "$0")/../support/script.sh"
 kills=${2:-4}
 seed=${MIXT_KILL_SEED:-20261116}
@@ -66,14 +66,15 @@ grep -q '^adopted: 5 of 5 stages done' out && grep -q '^safe: yes; loss' out && 
 # ---- killed ----
 
 now=(a.yaml "${options[@]}" --name killed --json)
+hits=0
 for _ in $(seq "$kills"); do
-    "$mixt" adopt "${now[@]}" >out 2>err &
-    process=$!
     below 900
-    sleep "0.$(printf %03d "$drawn")"
-    kill -9 $process 2>/dev/null
-    wait $process 2>/dev/null
+    signalled KILL@write:$((drawn + 1)) "$mixt" adopt "${now[@]}" >out 2>err
+    status=$?
+    [ $status = 137 ] || [ $status = 0 ] || fail "KILL@write:$((drawn + 1)): status $status: $(cat err)"
+    [ $status = 137 ] && hits=$((hits + 1))
 done
+[ $hits -gt 0 ] || fail "none of $kills kills hit it"
 adopt 0 "${now[@]}"
 decisions >killed.decisions
 diff whole.decisions killed.decisions >differences || fail "killed on the way: $(cat differences)"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A policy with phases: what plan and train say of it, kill -9 around its changes, longer runs, evaluation and export; and
-# memory that somebody else takes. Usage: phases.sh MIXT [KILLS]. MIXT_KILL_SEED draws other moments.
+# memory that somebody else takes. Usage: phases.sh MIXT [KILLS]. MIXT_KILL_SEED draws other places.
 . "$(dirname "$0")/../support/script.sh"
 kills=${2:-4}
 seed=${MIXT_KILL_SEED:-7}
@@ -62,22 +62,14 @@ grep -q "phase 'large', from update 5 on, needs .*, and the run could hold .*: t
 # ---- kill -9 ----
 
 rows() { sed 's/"time":[^,}]*//; s/"samples_s":[^,}]*//; s/"checkpoint_stall":[^,}]*//; s/"energy":[^,}]*//; s/,,*/,/g; s/,}/}/' "$1"; }
-"$mixt" train run.yaml out=killed -q 2>err &
-process=$!
-for _ in $(seq "$kills"); do
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    sleep "0.$(printf %03d $((60 + seed / 65536 % 200)))"
-    kill -KILL $process 2>/dev/null
-    wait $process 2>/dev/null
-    if [ -e killed/config.yaml ]; then
-        "$mixt" train --resume killed -q 2>err &
-    else
-        rm -rf killed
-        "$mixt" train run.yaml out=killed -q 2>err &
-    fi
-    process=$!
+arguments='run.yaml out=killed'
+for _ in $(seq "$kills"); do # in the middle of a write, or before a file or checkpoint takes its name
+    below 120
+    signalled KILL@write:$((drawn + 1)) "$mixt" train $arguments -q 2>err
+    [ $? = 137 ] || fail "KILL@write:$((drawn + 1)): $(cat err)"
+    [ -e killed/config.yaml ] && arguments='--resume killed' || rm -rf killed
 done
-wait $process || fail "killed $kills times: status $?: $(cat err)"
+"$mixt" train $arguments -q 2>err || fail "killed $kills times: status $?: $(cat err)"
 cmp -s whole/model.safetensors killed/model.safetensors || fail "killed: other weights"
 [ "$(rows whole/events.jsonl)" = "$(rows killed/events.jsonl)" ] || fail "killed: other events: $(cat killed/events.jsonl)"
 [ "$(rows whole/metrics.jsonl)" = "$(rows killed/metrics.jsonl)" ] || fail "killed: other metrics"

@@ -2,7 +2,7 @@
 # Checkpoints and --resume: a run that was stopped, killed or whose files were damaged ends with the bits of one that was not.
 # Usage: resume.sh MIXT [KILLS]; with KILLS, as tests/slow does, it also resumes at every checkpoint.
 . "$(dirname "$0")/../support/script.sh"
-kills=${2:-2}
+kills=${2:-3}
 cd "$work" || exit 1
 
 cat >mlp.yaml <<'YAML'
@@ -116,50 +116,36 @@ wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
 [ "$(ls saving)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
 rm -r saving
 
-# ---- stopped again and again in validations, which then are the first thing that the resumed run does ----
+# ---- stopped in each validation, which then is the first thing that the resumed run does ----
 
-train conv.yaml out=validating-whole train.validate_every=1 train.epochs=0 train.steps=12
-arguments="conv.yaml out=validating train.validate_every=1 train.epochs=0 train.steps=12"
-inside=0
-reached= # how far the run was when it was stopped last
-longer=1 # times as long it is left alone, until it gets further: on a busy machine it may not even start in a moment
-for turn in $(seq 100); do
-    [ -e validating/model.safetensors ] && [ "$(tail -1 validating/metrics.jsonl | grep -c '"step":12,.*val_loss')" = 1 ] && break
-    "$mixt" train $arguments -q 2>err &
-    process=$!
-    await [ -e validating/metrics.jsonl ]
-    pause=$(((5 + turn * 7 % 20) * longer))
-    sleep "$((pause / 100)).$(printf %02d $((pause % 100)))"
-    kill -TERM $process 2>/dev/null
-    wait $process
+settings="train.validate_every=1 train.epochs=0 train.steps=6 train.eval_batch=256" # a validation in two parts
+train conv.yaml out=validating-whole $settings
+arguments="conv.yaml out=validating $settings"
+place=2 # a resumed run makes up for the validation that it was stopped in, then comes to the next one
+for turn in $(seq 6); do
+    signalled TERM@validation:$place "$mixt" train $arguments -q 2>err
     status=$?
-    [ $status = 143 ] || [ $status = 0 ] || { fail "SIGTERM in a validation: status $status"; cat err; break; }
-    [ -e validating/checkpoints ] || { rm -rf validating; continue; } # before training began
-    grep -q '"pending": *1' validating/checkpoints/step-*/manifest.json && inside=$((inside + 1))
-    now="$(steps validating) $(grep -c val_loss validating/metrics.jsonl)"
-    [ "$now" = "$reached" ] && longer=$((longer * 2)) || longer=1
-    reached=$now
-    arguments="--resume validating"
+    [ $status = 143 ] || { fail "SIGTERM in validation $turn: status $status"; cat err; break; }
+    grep -q '"pending": *1' "validating/checkpoints/step-0000000$turn/manifest.json" || fail "no validation of step $turn is pending: $(steps validating)"
+    [ "$(grep -c val_loss validating/metrics.jsonl)" = $((turn - 1)) ] || fail "validations before the one of step $turn: $(cat validating/metrics.jsonl)"
+    arguments="--resume validating" place=4
 done
-[ $inside -gt 0 ] || fail "no signal of $turn met a validation"
-same validating-whole validating "stopped $turn times, $inside of them in a validation"
+train --resume validating
+same validating-whole validating "stopped in each of its validations"
 
-# ---- killed at random instants, inside a save as like as not ----
+# ---- killed in writes: in the middle of one, or before a file or checkpoint takes its name ----
 
-seed=20240607 # of the instants
+seed=20240607 # of the places
 for model in conv gpt; do
-    "$mixt" train $model.yaml out=killed-$model -q train.checkpoint_every=1 2>err &
-    process=$!
+    arguments="$model.yaml out=killed-$model train.checkpoint_every=1"
     for kill in $(seq "$kills"); do
-        seed=$(((seed * 1103515245 + 12345) % 2147483648))
-        sleep "0.$(printf %03d $((20 + seed / 65536 % 200)))"
-        kill -KILL $process 2>/dev/null
-        wait $process 2>/dev/null
-        [ -e killed-$model/config.yaml ] || { rm -rf killed-$model; "$mixt" train $model.yaml out=killed-$model -q train.checkpoint_every=1 2>err & process=$!; continue; }
-        "$mixt" train --resume killed-$model -q 2>err &
-        process=$!
+        below 240
+        signalled KILL@write:$((drawn + 1)) "$mixt" train $arguments -q 2>err
+        status=$?
+        [ $status = 137 ] || { fail "$model, killed at write $((drawn + 1)): status $status"; cat err; }
+        [ -e killed-$model/config.yaml ] && arguments="--resume killed-$model" || rm -rf killed-$model
     done
-    wait $process || { fail "$model, killed $kills times: status $?"; cat err; }
+    train $arguments
     same $model-whole killed-$model "$model, killed $kills times"
     [ -e "$(echo killed-$model/checkpoints/.saving-*)" ] && fail "$model: the remains of a save stay: $(ls -A killed-$model/checkpoints)"
 done

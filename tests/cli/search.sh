@@ -1,6 +1,6 @@
 #!/bin/bash
-# mixt search: what it prints and writes, Ctrl-C and going on, kill -9 at random moments, refusals. Costs are bytes, so that
-# nothing depends on time. Usage: search.sh MIXT [KILLS]; tests/slow asks for 50. MIXT_KILL_SEED draws other moments.
+# mixt search: what it prints and writes, Ctrl-C and going on, kill -9 at places that are drawn, refusals. Costs are bytes, so that
+# nothing depends on time. Usage: search.sh MIXT [KILLS]; tests/slow asks for 50. MIXT_KILL_SEED draws others.
 . "$(dirname "$0")/../support/script.sh"
 kills=${2:-4}
 cd "$work" || exit 1
@@ -25,7 +25,6 @@ search() {
 # valid WHEN: the file is a policy that the model takes
 valid() { "$mixt" plan conv.yaml precision=policy.yaml >plan 2>&1 || fail "$1: no valid policy: $(cat plan policy.yaml)"; }
 field() { sed -n "s/.*[{,]\"$1\":\([^,}]*\).*/\1/p" out; }
-now() { date +%s%N; }
 seed=${MIXT_KILL_SEED:-20261117}
 
 # ---- what comes out ----
@@ -80,19 +79,13 @@ grep -q 'train.lr is 0.1, was 0.01' err || fail "another configuration: $(cat er
 
 killed=(search conv.yaml "${options[@]}" --steps 12 --write policy.yaml)
 "$mixt" search conv.yaml "${options[@]}" --steps 12 --write undisturbed.yaml -q || fail "the search that is not killed"
-start=$(now)
 "$mixt" "${killed[@]}" --fresh -q || fail "the search to be killed"
-span=$((($(now) - start) / 1000000 + 1))
 begun=0
 for kill in $(seq "$kills"); do
     fresh=()
     [ $((kill % 2)) = 1 ] && fresh=(--fresh) # else it goes on where it was killed
-    "$mixt" "${killed[@]}" "${fresh[@]}" -q 2>/dev/null &
-    process=$!
-    below $span
-    sleep "$(printf '%d.%03d' $((drawn / 1000)) $((drawn % 1000)))"
-    kill -9 $process 2>/dev/null
-    wait $process 2>/dev/null
+    below 40
+    signalled KILL@write:$((drawn + 1)) "$mixt" "${killed[@]}" "${fresh[@]}" -q 2>/dev/null
     [ $? = 137 ] && begun=$((begun + 1))
     valid "kill $kill"
 done

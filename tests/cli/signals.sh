@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs that signals stop at random moments: the documented status, a checkpoint of the last step, and in the end the bits of
+# Runs that signals stop at places that are drawn: the documented status, a checkpoint of the last step, and in the end the bits of
 # a run that was left alone. Then what may change at a resume, and the weights that an early stop leaves.
-# Usage: signals.sh MIXT [MOMENTS]; tests/slow asks for 200. MIXT_SIGNAL_SEED draws other moments.
+# Usage: signals.sh MIXT [MOMENTS]; tests/slow asks for 200. MIXT_SIGNAL_SEED draws others.
 . "$(dirname "$0")/../support/script.sh"
 moments=${2:-10}
 cd "$work" || exit 1
@@ -12,7 +12,7 @@ precision: fp32
 threads: 1
 net: {hidden: [16], dropout: 0.1}
 data: {kind: digits, limit: 512}
-train: {epochs: 0, steps: 3000, batch: 32, lr: 0.01, log_every: 5, validate_every: 50, keep: 1}
+train: {epochs: 0, steps: 600, batch: 32, lr: 0.01, log_every: 5, validate_every: 50, keep: 1}
 YAML
 cat >conv.yaml <<'YAML'
 model: convnet
@@ -20,11 +20,10 @@ precision: fp16
 threads: 1
 net: {channels: [4, 8], norm: batch, dropout: 0.1}
 data: {kind: digits, limit: 512}
-train: {epochs: 0, steps: 400, batch: 16, accumulate: 2, lr: 0.01, clip: 1, scale_interval: 7, inject_overflow: 9, schedule: cosine, warmup: 5, validate_every: 3}
+train: {epochs: 0, steps: 90, batch: 16, accumulate: 2, lr: 0.01, clip: 1, scale_interval: 7, inject_overflow: 9, schedule: cosine, warmup: 5, validate_every: 3}
 YAML
 
 mixt() { "$mixt" "$@"; } # for the command that a stopped run prints
-now() { date +%s%N; }
 rows() { sed 's/"samples_s":[^,]*,//; s/"checkpoint_stall":[^,}]*,\?//; s/"time":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
 last_row() { tail -1 "$1/metrics.jsonl" 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*}$/\1/p' | grep . || echo 0; }
 newest() { ls "$1/checkpoints" 2>/dev/null | sed -n 's/^step-0*//p' | tail -1 | grep . || echo 0; }
@@ -44,53 +43,56 @@ expect() {
     [ $found = "$1" ] || { fail "$2: status $found, not $1"; cat err; }
 }
 
-# ---- at random moments ----
+# ---- at drawn places: writes, from the first one of the configuration on, updates, validations ----
 
 signals=(HUP INT TERM USR1 USR2)
 stops=0 # that met a step
-# stopped RUN SIGNAL SEEN: one session ended with the signal's status; SEEN is the last row before it was sent
+# stopped RUN SIGNAL BEFORE: one session ended with the signal's status; BEFORE is the step that it began with
 stopped() {
-    local step
     step=$(sed -n "s/^mixt: stopped by SIG$2 after step \([0-9]*\); go on with: mixt train --resume $1\$/\1/p" err)
     if [ -z "$step" ]; then # before training began: what was there stays
         [ -s err ] && { fail "$1, $2: said something else"; cat err; }
+        [ "$(newest "$1")" = "$3" ] || fail "$1, $2: before training, and step $3 became $(newest "$1")"
         return
     fi
     stops=$((stops + 1))
     [ "$(newest "$1")" = "$step" ] || fail "$1, $2: stopped after step $step, the newest checkpoint is of $(newest "$1")"
-    [ "$step" -ge "$3" ] || fail "$1, $2: step $3 was done, $step is saved"
+    [ "$step" -gt "$3" ] || fail "$1, $2: step $3 was done, $step is saved"
     [ -s "$1/model.safetensors" ] || fail "$1, $2: no weights"
 }
 for model in mlp conv; do
     "$mixt" train $model.yaml out=$model-whole -q || fail "$model"
-    start=$(now)
-    "$mixt" train $model.yaml out=$model-short -q train.steps=1 train.warmup=0 || fail "$model, one step"
-    startup=$((($(now) - start) / 1000000 + 1))
     [ $model = mlp ] && share=$((moments / 2)) || share=$((moments - moments / 2))
-    turn=0 round=1 seen=0
-    begin $model.yaml -q out=$model-1
-    while [ $turn -lt $share ]; do
+    round=1
+    arguments="$model.yaml out=$model-1"
+    for turn in $(seq 0 $((share - 1))); do
         signal=${signals[$((turn % 5))]}
-        below $((startup + 400))
-        sleep "$(printf '%d.%03d' $((drawn / 1000)) $((drawn % 1000)))"
-        seen=$(last_row $model-$round)
-        kill -$signal $process 2>/dev/null
-        wait $process
+        case $((turn % 3)) in
+        0) below 60 && place=write ;;
+        1) below 90 && place=update ;;
+        2) below 8 && place=validation ;;
+        esac
+        before=$(newest $model-$round)
+        signalled $signal@$place:$((drawn + 1)) "$mixt" train $arguments -q >out 2>err
         status=$?
-        turn=$((turn + 1))
         if [ $status = $((128 + $(number $signal))) ]; then
-            stopped $model-$round $signal "$seen"
+            stopped $model-$round $signal "$before"
+            [ $place != update ] || [ "$step" = $((before + drawn + 1)) ] || fail "$model: SIG$signal in update $((before + drawn + 1)) stopped it after step $step"
         elif [ $status != 0 ]; then
-            fail "$model: SIG$signal: status $status"
+            fail "$model: SIG$signal at $place $((drawn + 1)): status $status"
             cat err
-        fi
-        if [ $status = 0 ]; then # it was done before
+        else # it was done before
             cmp -s $model-whole/model.safetensors $model-$round/model.safetensors || fail "$model, round $round: other bits"
             round=$((round + 1))
         fi
-        [ -e $model-$round/config.yaml ] && begin -q --resume $model-$round || { rm -rf $model-$round; begin $model.yaml -q out=$model-$round; }
+        if [ -e $model-$round/config.yaml ]; then
+            arguments="--resume $model-$round"
+        else
+            rm -rf $model-$round
+            arguments="$model.yaml out=$model-$round"
+        fi
     done
-    expect 0 "$model, the last session"
+    "$mixt" train $arguments -q 2>err || { fail "$model, the last session: status $?"; cat err; }
     cmp -s $model-whole/model.safetensors $model-$round/model.safetensors || fail "$model: stopped $turn times: other weights"
     cmp -s <(rows $model-whole) <(rows $model-$round) || { fail "$model: stopped $turn times: other metrics"; diff <(rows $model-whole) <(rows $model-$round) | head -6; }
 done

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/files.h"
+#include "base/signal_at.h"
 #include "base/status.h"
 #include "store/json.h"
 #include "store/json_rows.h"
@@ -85,7 +86,11 @@ static mixt_status write_waiting(mixt__rows *r, bool must)
 {
     size_t done = 0;
     while (done < r->waiting_bytes) {
-        ssize_t got = pwrite(r->fd, r->waiting + done, r->waiting_bytes - done, r->bytes + (int64_t)done);
+        bool signal_due = mixt__signal_due(MIXT_PLACE_WRITE);
+        size_t part = (r->waiting_bytes - done + signal_due) / (1 + signal_due); // in the middle of a row
+        ssize_t got = pwrite(r->fd, r->waiting + done, part, r->bytes + (int64_t)done);
+        if (signal_due)
+            mixt__signal_send();
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
