@@ -5,6 +5,7 @@
 #include "cli/words.h"
 
 #include <limits.h>
+#include <mixt/policy.h>
 #include <mixt/program.h>
 
 #include <string.h>
@@ -158,7 +159,7 @@ void cli_help_command(FILE *stream, const cli_command *command)
     }
 }
 
-const char *const cli_policy_text =
+static const char policy_text[] =
     "Where precision names a file, it is YAML with a format for all (default) and rules for some: layer and op are "
     "globs over the names that 'mixt plan CONFIG --graph' prints, left out they match everything, and the last rule "
     "that matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16; precision "
@@ -167,10 +168,23 @@ const char *const cli_policy_text =
     "keep (fp16, bf16 or fp8_e4m3), in a rule or for all, is the format in which what the layer saves for its gradient "
     "lies in memory between the two passes: the forward pass does not change by a bit, the gradient reads rounded "
     "values, and memory falls. fp32: as it is. Only what lowers the memory of the step is kept so.\n\n"
-    "The loss scaling and clipping that go with the formats may stand in the file too, as loss_scale, scale_init, "
-    "scale_growth, scale_backoff, scale_interval, scale_floor, scale_ceiling, scale_hysteresis, clip and clip_value: "
-    "they mean what the keys of train.* do, and those win where they are set. version (1), made_by (a text) and "
-    "evidence (any map) are kept and shown. Only default must be there.";
+    "The loss scaling and clipping that go with the formats may stand in the file too: %s. They mean what the keys of "
+    "train.* do, and those win where they are set. version (1), made_by (a text) and evidence (any map) are kept and "
+    "shown. Only default must be there.";
+
+const char *cli_policy_text(char text[CLI_POLICY_TEXT])
+{
+    char names[256] = "";
+    const char *name;
+    for (int64_t i = 0; (name = mixt_policy_setting(i)); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                 !i                           ? ""
+                 : mixt_policy_setting(i + 1) ? ", "
+                                              : " and ",
+                 name);
+    snprintf(text, CLI_POLICY_TEXT, policy_text, names);
+    return text;
+}
 
 const char *const cli_policy_example = "  version: 1\n"
                                        "  default: bf16\n"
@@ -189,7 +203,7 @@ void cli_help_config(FILE *stream)
                "A configuration is a YAML file of nested maps; the same keys can be given on the command line as "
                "key=value, and those win. 'train: {lr: 0.1}' in the file is train.lr=0.1 on the command line. "
                "Every key has a default, so a file holds only what differs.");
-    char section[32] = "-", text[768];
+    char section[32] = "-", text[768], policy[CLI_POLICY_TEXT];
     const mixt_config_record *record;
     for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
@@ -208,7 +222,7 @@ void cli_help_config(FILE *stream)
         definition(stream, record->name, text);
     }
     heading(stream, "Policy files");
-    paragraphs(stream, cli_policy_text);
+    paragraphs(stream, cli_policy_text(policy));
     fprintf(stream, "\n%s", cli_policy_example);
 }
 

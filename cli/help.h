@@ -30,8 +30,10 @@ void cli_help_env(FILE *stream);
 void cli_help_gpu(FILE *stream);
 /** The same as plain paragraphs. */
 extern const char *const cli_gpu_text;
-/** What a policy file holds, and one as an example. */
-extern const char *const cli_policy_text, *const cli_policy_example;
+/** What a policy file holds, and one as an example. Returns `text`. */
+enum { CLI_POLICY_TEXT = 2048 };
+const char *cli_policy_text(char text[CLI_POLICY_TEXT]);
+extern const char *const cli_policy_example;
 
 /** The page of a command in roff; NULL: mixt(1). */
 void cli_man_command(FILE *stream, const cli_command *command);

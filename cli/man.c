@@ -148,7 +148,7 @@ void cli_man_config(FILE *stream)
                "and tags. The same keys can be given on the command line as key=value, and those win. Unknown keys "
                "are errors.\n\nEvery key has a default, so a file holds only what differs.");
     fputs(".SH KEYS\n", stream);
-    char text[768];
+    char text[768], policy[CLI_POLICY_TEXT];
     const mixt_config_record *record;
     for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         char *expects = NULL;
@@ -163,7 +163,7 @@ void cli_man_config(FILE *stream)
           "cosine\n.fi\n",
           stream);
     fputs(".SH \"POLICY FILES\"\n", stream);
-    paragraphs(stream, cli_policy_text);
+    paragraphs(stream, cli_policy_text(policy));
     fprintf(stream, ".PP\n.nf\n%s.fi\n", cli_policy_example);
     fputs(".SH \"SEE ALSO\"\n.BR mixt (1)\n", stream);
 }

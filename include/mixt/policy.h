@@ -154,20 +154,27 @@ MIXT_API mixt_status mixt_policy_resolve_phases(const mixt_policy *policy, int64
 
 /* ---- what goes with the formats ---- */
 
-/** Loss scaling and clipping. NULL and 0: the policy does not say. What a trainer's options or a configuration set
- *  wins over it; where neither says, the trainer's default counts. */
+/** Loss scaling and clipping, of a policy and of a trainer's options. NULL and 0: not said. What a trainer's options or
+ *  a configuration say wins over the policy; what neither says has the default named here. */
 typedef struct mixt_policy_settings {
-    const char *loss_scale; /**< "auto", "dynamic", "none", or a number from 2^-24 to 2^126 */
-    float scale_init;       /**< first loss scale (dynamic), above 0 */
-    float scale_growth;     /**< factor after scale_interval good updates, at least 1 */
-    float scale_backoff;    /**< factor after an overflow, below 1 */
-    float scale_floor;      /**< smallest loss scale */
-    float scale_ceiling;    /**< largest loss scale */
-    int64_t scale_interval; /**< good updates in a row before the scale grows */
-    int scale_hysteresis;   /**< overflows in a row before it falls */
-    float clip;             /**< largest norm of the unscaled gradient */
-    float clip_value;       /**< largest magnitude of a gradient element */
+    const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number from
+                               2^-24 to 2^126 */
+    float scale_init;       /**< first loss scale (dynamic), above 0, from floor to ceiling; default 65536 */
+    float scale_growth;     /**< factor after scale_interval good updates, at least 1; default 2 */
+    float scale_backoff;    /**< factor after an overflow, below 1; default 0.5 */
+    float scale_floor;      /**< smallest loss scale; default 1 */
+    float scale_ceiling;    /**< largest loss scale; default 2^24 */
+    int64_t scale_interval; /**< good updates in a row before the scale grows; default 2000 */
+    int scale_hysteresis;   /**< overflows in a row before it falls; default 1 */
+    /** Largest norm of the unscaled gradient; default, and INFINITY: no clipping. The factor is clip / (norm + 1e-6), 1
+     *  at most, as PyTorch's. */
+    float clip;
+    float clip_value; /**< largest magnitude of a gradient element; default, and INFINITY: no clipping */
 } mixt_policy_settings;
+
+/** The names of the settings, in this order, as policy files have them: "loss_scale", "scale_init", …; `train.` before
+ *  them makes keys of a configuration. @param index from 0. NULL behind the last one. */
+MIXT_API const char *mixt_policy_setting(int64_t index);
 
 /** @param settings receives them; the text is valid until the policy is changed or freed. */
 MIXT_API void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings);

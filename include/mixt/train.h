@@ -95,12 +95,7 @@ MIXT_API mixt_status mixt_builder_finish(mixt_builder *builder, mixt_value outpu
 /** Ends a builder without a model. NULL is allowed. */
 MIXT_API void mixt_builder_free(mixt_builder *builder);
 
-/** An option that the policy decides. */
-#define MIXT_BY_POLICY MIXT_AUTO
-
-/** How to train. NULL for a text means its default.
- *  Clipping and loss scaling that are left at MIXT_BY_POLICY (and loss_scale at NULL) are what the policy says, and
- *  where it says nothing, what is written here. */
+/** How to train. NULL for a text means its default. */
 typedef struct mixt_trainer_options {
     size_t struct_size;
     const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", a policy file, or "auto": for the device */
@@ -119,32 +114,21 @@ typedef struct mixt_trainer_options {
      *  processes do together (mixt/ranks.h), done by this one, to the bit. A batch is shared by them: ranks × split
      * must divide it. Takes memory for gradients once more. On the CPU only. Default 1. */
     int64_t ranks;
-    float lr;           /**< 0 or above; default 1e-3 */
-    float momentum;     /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
-    float beta1, beta2; /**< from 0 to below 1; default 0.9, 0.999 */
-    float eps;          /**< above 0; default 1e-8 */
-    float weight_decay; /**< default 0; biases and norms have none */
-    /** Largest norm of the unscaled gradient; default: the policy's, else 0: off. The factor is clip / (norm + 1e-6), 1
-     * at most, as PyTorch's. */
-    float clip;
-    float clip_value; /**< largest magnitude of a gradient element; default: the policy's, else 0: off */
+    float lr;                      /**< 0 or above; default 1e-3 */
+    float momentum;                /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
+    float beta1, beta2;            /**< from 0 to below 1; default 0.9, 0.999 */
+    float eps;                     /**< above 0; default 1e-8 */
+    float weight_decay;            /**< default 0; biases and norms have none */
+    mixt_policy_settings settings; /**< clipping and loss scaling, before what the policy says; default: nothing */
     /** Format that the optimizer keeps moments in: "fp32" (default), or "bf16", which takes half the memory; the second
      *  moment is then rounded stochastically. */
     const char *moments;
-    const char *schedule; /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
-    float min_lr;         /**< end of cosine, linear and onecycle, floor of step; default 0 */
-    float gamma;          /**< factor of step's drops; default 0.1 */
-    int64_t warmup;       /**< updates over which the learning rate rises; default 0 */
-    int64_t decay_steps;  /**< updates between two drops of step, at least 1; default 1000 */
-    int64_t total_steps;  /**< updates after which cosine, linear and onecycle end, which need it; default 0 */
-    /** "auto" (dynamic with FP16, else none), "dynamic", "none", or a number from 2^-24 to 2^126; default: the
-     *  policy's, else "auto" */
-    const char *loss_scale;
-    /** Of the dynamic scale; default: the policy's, else 65536, 2, 0.5, 1, 2^24. All above 0; init from floor to
-     * ceiling, growth at least 1, backoff below 1. */
-    float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling;
-    int64_t scale_interval;   /**< clean updates before growth, at least 1; default: the policy's, else 2000 */
-    int scale_hysteresis;     /**< overflows in a row before backoff, at least 1; default: the policy's, else 1 */
+    const char *schedule;     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
+    float min_lr;             /**< end of cosine, linear and onecycle, floor of step; default 0 */
+    float gamma;              /**< factor of step's drops; default 0.1 */
+    int64_t warmup;           /**< updates over which the learning rate rises; default 0 */
+    int64_t decay_steps;      /**< updates between two drops of step, at least 1; default 1000 */
+    int64_t total_steps;      /**< updates after which cosine, linear and onecycle end, which need it; default 0 */
     uint64_t seed;            /**< of weights and dropout; default 0 */
     const char *freeze;       /**< globs of parameters, "h.0, wte*": neither gradient nor update; default: none */
     const char *lr_groups;    /**< "glob=factor, …" of the learning rate; the last match counts; default: 1 for all */
@@ -167,10 +151,7 @@ MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t
 #define MIXT_DEFAULTS_mixt_trainer_options                                                                             \
     .struct_size = sizeof(mixt_trainer_options), .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1,       \
     .ranks = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant",   \
-    .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY, .clip_value = MIXT_BY_POLICY,                          \
-    .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY, .scale_backoff = MIXT_BY_POLICY,                     \
-    .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY, .scale_interval = MIXT_BY_POLICY,                  \
-    .scale_hysteresis = MIXT_BY_POLICY
+    .gamma = 0.1f, .decay_steps = 1000
 /** @param trainer set to NULL on failure; it belongs to the model's context. */
 MIXT_API mixt_status mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options,
                                            mixt_trainer **trainer);

@@ -14,10 +14,10 @@ static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *opt
 {
     t->options = *options;
     t->options.policy = NULL; // the trainer has its own
-    const char **strings[] = {&t->options.precision,    &t->options.optimizer, &t->options.schedule,
-                              &t->options.loss_scale,   &t->options.freeze,    &t->options.lr_groups,
-                              &t->options.decay_groups, &t->options.faults,    &t->options.moments,
-                              &t->options.frozen};
+    const char **strings[] = {
+        &t->options.precision, &t->options.optimizer, &t->options.schedule,     &t->options.settings.loss_scale,
+        &t->options.freeze,    &t->options.lr_groups, &t->options.decay_groups, &t->options.faults,
+        &t->options.moments,   &t->options.frozen};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&t->context->arena, *strings[i]);

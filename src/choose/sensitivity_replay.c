@@ -209,14 +209,14 @@ static direction direction_of(const mixt__trainer *t)
     return (direction){.optimizer = mixt__trainer_settings_of(t)->optimizer,
                        .inv_bias1 = (double)next.inv_bias1,
                        .inv_sqrt_bias2 = (double)next.inv_sqrt_bias2,
-                       .clip_value = (double)mixt__trainer_settings_of(t)->clip_value};
+                       .clip_value = (double)mixt__trainer_settings_of(t)->decided.clip_value};
 }
 
 /** What clipping by norm multiplies gradients of this length with. */
 static double clip_factor(const mixt__trainer *t, double norm)
 {
-    return mixt__trainer_settings_of(t)->clip_norm > 0
-               ? fmin(1.0, (double)mixt__trainer_settings_of(t)->clip_norm / (norm + 1e-6))
+    return mixt__trainer_settings_of(t)->decided.clip > 0
+               ? fmin(1.0, (double)mixt__trainer_settings_of(t)->decided.clip / (norm + 1e-6))
                : 1.0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/range.h"
 #include "base/sizes.h"
 #include "base/words.h"
 #include "base/status.h"
@@ -14,21 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** "[0,1)" in words; "" when there is no range. */
-static void range_words(const char *range, char *text, size_t size)
-{
-    const char *comma = strchr(range, ',');
-    if (!comma)
-        snprintf(text, size, "%s", "");
-    else if (comma[1] == ')')
-        snprintf(text, size, "%s %.*s", *range == '(' ? "greater than" : "at least", (int)(comma - range - 1),
-                 range + 1);
-    else
-        snprintf(text, size, "from %.*s%s to %.*s%s", (int)(comma - range - 1), range + 1,
-                 *range == '(' ? " (not included)" : "", (int)strcspn(comma + 1, ")]"), comma + 1,
-                 strchr(comma, ')') ? " (not included)" : "");
-}
 
 const char *mixt__config_expects(const mixt_config_record *record, char *text, size_t size)
 {
@@ -43,7 +29,7 @@ const char *mixt__config_expects(const mixt_config_record *record, char *text, s
                                         "an amount of memory as in 900M or 12G"};
     char words[160] = "", range[96];
     mixt__choice_list(record->choices, words, sizeof words);
-    range_words(record->range, range, sizeof range);
+    mixt__range_words(record->range, range, sizeof range);
     snprintf(text, size, "%s%s%s%s%s%s", nouns[record->type], *words ? " " : "", words,
              record->type == MIXT_CONFIG_CHOICE_OR_FLOAT ? ", or a number" : "", *range ? " " : "", range);
     return text;
@@ -68,25 +54,11 @@ static mixt_status fail_type(const mixt_config_record *record, const char *text,
                       quoted && record->type != MIXT_CONFIG_CHOICE ? " (remove the quotes)" : "");
 }
 
-static bool in_range(const char *range, double number)
-{
-    const char *comma = strchr(range, ',');
-    if (!comma)
-        return true;
-    double low = mixt__read_double(range + 1, NULL);
-    if (*range == '(' ? number <= low : number < low)
-        return false;
-    if (comma[1] == ')')
-        return true;
-    double high = mixt__read_double(comma + 1, NULL);
-    return strchr(comma, ')') ? number < high : number <= high;
-}
-
 static mixt_status check_range(const mixt_config_record *record, double number, const char *text)
 {
-    bool good = in_range(record->range, number);
+    bool good = mixt__range_has(record->range, number);
     char words[96];
-    range_words(record->range, words, sizeof words);
+    mixt__range_words(record->range, words, sizeof words);
     return good ? MIXT_OK
                 : mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is out of range: must be %s", record->name, text, words);
 }

@@ -229,7 +229,7 @@ mixt_trainer_options mixt__bench_options(const mixt__bench_model *bench)
 {
     const mixt__bench_recipe *r = &bench->recipe;
     return MIXT_OPTIONS(mixt_trainer_options, .optimizer = r->optimizer, .lr = r->lr, .beta2 = r->beta2,
-                        .weight_decay = r->weight_decay, .clip = r->clip);
+                        .weight_decay = r->weight_decay, .settings.clip = r->clip);
 }
 
 int64_t mixt__bench_items(const mixt__bench_model *bench, int64_t batch, int64_t seq)

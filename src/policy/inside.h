@@ -56,28 +56,8 @@ const char *mixt__phase_until_text(double until, mixt_phase_unit unit, char text
 
 /* ---- what goes with the formats ---- */
 
-/** A number of mixt_policy_settings and what it may be. */
-typedef struct mixt__policy_setting {
-    const char *name;
-    enum { MIXT_SETTING_FLOAT, MIXT_SETTING_INT, MIXT_SETTING_INT64 } kind;
-    size_t offset;
-    double least, below; // 0 is always in: it means that the policy does not say
-    const char *words;   // the same for people
-} mixt__policy_setting;
-
-enum { MIXT_POLICY_SETTINGS = MIXT_POLICY_SETTINGS_ALL - 1 }; // those that are numbers
-extern const mixt__policy_setting mixt__policy_setting_table[MIXT_POLICY_SETTINGS];
-
-/** Those that `from` says in the place of those of `settings`. The text is borrowed. */
-void mixt__policy_settings_take(mixt_policy_settings *settings, const mixt_policy_settings *from);
-double mixt__policy_setting_get(const mixt_policy_settings *settings, const mixt__policy_setting *setting);
-/** Reads, checks and stores a number. */
-mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mixt__policy_setting *setting,
-                                       const char *text);
-/** Checks all of them. */
-mixt_status mixt__policy_settings_check(const mixt_policy_settings *settings);
-/** Checks "auto", "dynamic", "none" or a number; *word receives it as it is printed, in the arena. */
-mixt_status mixt__policy_loss_scale(mixt__arena *arena, const char *text, const char **word);
+/** Reads, checks and stores one; a text goes to the arena. */
+mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, int index, const char *text, mixt__arena *arena);
 /** The shortest decimal that reads back to the same float. Returns `text`. */
 const char *mixt__float_text(float number, char *text, size_t size);
 

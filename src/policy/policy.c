@@ -290,19 +290,18 @@ void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *s
 mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings)
 {
     mixt__c_locale locale;
-    const char *word = NULL;
     MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(settings));
     MIXT_TRY(mixt__policy_settings_check(settings));
     MIXT_TRY(mixt__c_locale_enter(&locale));
     mixt_status status = MIXT_OK;
+    mixt_policy_settings next = *settings;
     if (settings->loss_scale)
-        status = mixt__policy_loss_scale(&policy->arena, settings->loss_scale, &word);
+        status = mixt__policy_setting_parse(&next, 0, settings->loss_scale, &policy->arena);
     mixt__c_locale_leave(&locale);
     if (status != MIXT_OK)
         return status == MIXT_ERROR_CONFIG ? MIXT_ERROR_ARGUMENT : status;
-    policy->settings = *settings;
-    policy->settings.loss_scale = word;
+    policy->settings = next;
     return MIXT_OK;
 }
 
@@ -445,6 +444,16 @@ static bool same_pattern(const char *a, const char *b)
     return !strcmp(a ? a : "*", b ? b : "*");
 }
 
+/** A loss scale that is not said is auto. */
+static bool same_settings(const mixt_policy_settings *a, const mixt_policy_settings *b)
+{
+    bool same = !strcmp(a->loss_scale ? a->loss_scale : "auto", b->loss_scale ? b->loss_scale : "auto");
+    bool whole;
+    for (int i = 1; same && i < MIXT_POLICY_SETTINGS; i++)
+        same = mixt__policy_setting_get(a, i, &whole) == mixt__policy_setting_get(b, i, &whole);
+    return same;
+}
+
 bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
 {
     if (!a || !b)
@@ -454,14 +463,9 @@ bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
     if (a->phase_count || b->phase_count) // each says all that counts in it
         return mixt__policy_phases_equal(a, b);
     const mixt__policy *f = &a->formats, *g = &b->formats;
-    const char *scale[] = {a->settings.loss_scale, b->settings.loss_scale};
     bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count &&
                 mixt__policy_kept(f, NULL) == mixt__policy_kept(g, NULL);
-    same = same && !strcmp(scale[0] ? scale[0] : "auto", scale[1] ? scale[1] : "auto");
-    for (int i = 0; same && i < MIXT_POLICY_SETTINGS; i++) {
-        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
-        same = mixt__policy_setting_get(&a->settings, setting) == mixt__policy_setting_get(&b->settings, setting);
-    }
+    same = same && same_settings(&a->settings, &b->settings);
     for (int64_t i = 0; same && i < f->rule_count; i++) {
         const mixt__policy_rule *r = &f->rules[i], *s = &g->rules[i];
         same = r->forward == s->forward && r->backward == s->backward && same_pattern(r->layer, s->layer) &&

@@ -67,11 +67,25 @@ bool mixt__policy_lowers(const mixt__policy *policy);
 mixt_status mixt__policy_need_one(const mixt_policy *policy);
 /** The phase that update number `update`, from 1, is made in: ends are counted in updates. 0 without phases. */
 int64_t mixt__policy_phase_at(const mixt_policy *policy, int64_t update);
-enum { MIXT_POLICY_SETTINGS_ALL = 10, MIXT_POLICY_SETTING_TEXT = 40 };
-/** The settings of a policy, from 0 to MIXT_POLICY_SETTINGS_ALL - 1: "loss_scale", "clip", … */
-const char *mixt__policy_setting_name(int index);
-/** Writes one as a file has it; false when the policy does not say. */
-bool mixt__policy_setting_text(const mixt_policy *policy, int index, char text[MIXT_POLICY_SETTING_TEXT]);
+/* ---- loss scaling and clipping: see settings.def. By place in mixt_policy_setting. ---- */
+
+enum { MIXT_POLICY_SETTINGS = 10, MIXT_POLICY_SETTING_TEXT = 40 };
+bool mixt__policy_setting_said(const mixt_policy_settings *settings, int index);
+/** A number, 0 where it is not said; NaN of the one that is a text. *whole: it is an integer. */
+double mixt__policy_setting_get(const mixt_policy_settings *settings, int index, bool *whole);
+/** Says a number, 0 included. */
+void mixt__policy_setting_set(mixt_policy_settings *settings, int index, double number);
+/** Writes one as a file has it; false when it is not said. */
+bool mixt__policy_setting_text(const mixt_policy_settings *settings, int index, char text[MIXT_POLICY_SETTING_TEXT]);
+/** Refuses numbers that are said and may not be. */
+mixt_status mixt__policy_settings_check(const mixt_policy_settings *settings);
+/** Those that `from` says in the place of those of `settings`. The text is borrowed. */
+void mixt__policy_settings_take(mixt_policy_settings *settings, const mixt_policy_settings *from);
+/** Those that are not said become the defaults. */
+void mixt__policy_settings_fill(mixt_policy_settings *settings);
+/** Reads a loss scale that is a number; false where it is none, or losses scaled by it, or the factor that unscales
+ *  them, would no longer be normal numbers of FP32. */
+bool mixt__policy_fixed_scale(const char *text, float *scale);
 /** One line: "bf16; layer h.*, op *: fp32", in the order in which its rules count. Text for free(); NULL: no memory. */
 char *mixt__policy_line(const mixt__policy *policy);
 

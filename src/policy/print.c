@@ -116,9 +116,9 @@ void mixt__evidence_print(FILE *stream, const mixt__evidence *map, int indent)
 static void print_settings(FILE *stream, const mixt_policy *policy, int indent)
 {
     char text[MIXT_POLICY_SETTING_TEXT];
-    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
-        if (mixt__policy_setting_text(policy, i, text))
-            fprintf(stream, "%*s%s: %s\n", indent, "", mixt__policy_setting_name(i), text);
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++)
+        if (mixt__policy_setting_text(&policy->settings, i, text))
+            fprintf(stream, "%*s%s: %s\n", indent, "", mixt_policy_setting(i), text);
 }
 
 static void print_rule(FILE *stream, const mixt__policy_rule *rule, int indent)

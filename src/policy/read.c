@@ -132,13 +132,6 @@ static mixt_status read_rules(reader *r, const yaml_node_t *node)
     return MIXT_OK;
 }
 
-static mixt_status read_loss_scale(reader *r, const yaml_node_t *node)
-{
-    const char **word = &r->policy->settings.loss_scale;
-    mixt_status status = mixt__policy_loss_scale(&r->policy->arena, mixt__yaml_text(node), word);
-    return status == MIXT_OK ? MIXT_OK : mixt__yaml_at(&r->yaml, node, status);
-}
-
 static mixt_status read_evidence(reader *r, const yaml_node_t *node)
 {
     return mixt__evidence_take(&r->policy->arena, &r->yaml, node, &r->policy->evidence);
@@ -147,11 +140,11 @@ static mixt_status read_evidence(reader *r, const yaml_node_t *node)
 static mixt_status read_settings(reader *r, const yaml_node_t *root)
 {
     for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
-        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
-        const yaml_node_t *node = mixt__yaml_find(&r->yaml, root, setting->name);
+        const yaml_node_t *node = mixt__yaml_find(&r->yaml, root, mixt_policy_setting(i));
         if (!node)
             continue;
-        mixt_status status = mixt__policy_setting_parse(&r->policy->settings, setting, mixt__yaml_text(node));
+        mixt_status status =
+            mixt__policy_setting_parse(&r->policy->settings, i, mixt__yaml_text(node), &r->policy->arena);
         if (status != MIXT_OK)
             return mixt__yaml_at(&r->yaml, node, status);
     }
@@ -160,23 +153,29 @@ static mixt_status read_settings(reader *r, const yaml_node_t *root)
 
 static mixt_status read_phases(reader *r, const yaml_node_t *node);
 
-/** What a policy and a phase of one may both have. */
-#define FORMAT_KEYS                                                                                                    \
-    "default|keep|rules|loss_scale|scale_init|scale_growth|scale_backoff|scale_interval|scale_floor|scale_ceiling|"    \
-    "scale_hysteresis|clip|clip_value"
+enum { KEYS_TEXT = 256 };
+
+/** What a map may have: what a policy and a phase of one both may, and its own. */
+static const char *known_keys(const char *own, char text[KEYS_TEXT])
+{
+    size_t used = (size_t)snprintf(text, KEYS_TEXT, "%s|default|keep|rules", own);
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++)
+        used += (size_t)snprintf(text + used, KEYS_TEXT - used, "|%s", mixt_policy_setting(i));
+    return text;
+}
 
 /** Every key of a map that has a reader. */
-static mixt_status read_keys(reader *r, const yaml_node_t *map, const char *what, const char *known)
+static mixt_status read_keys(reader *r, const yaml_node_t *map, const char *what, const char *own)
 {
+    char known[KEYS_TEXT];
     static const struct {
         const char *name;
         mixt_status (*read)(reader *r, const yaml_node_t *node);
     } keys[] = {
-        {"version", read_version}, {"made_by", read_made_by},       {"default", read_default},
-        {"rules", read_rules},     {"loss_scale", read_loss_scale}, {"evidence", read_evidence},
-        {"keep", read_keep},       {"phases", read_phases},
+        {"version", read_version},   {"made_by", read_made_by}, {"default", read_default}, {"rules", read_rules},
+        {"evidence", read_evidence}, {"keep", read_keep},       {"phases", read_phases},
     };
-    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, what, known));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, what, known_keys(own, known)));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const yaml_node_t *node = mixt__yaml_find(&r->yaml, map, keys[i].name);
         if (node)
@@ -196,7 +195,7 @@ static mixt_status take_phase(reader *r, const yaml_node_t *node, mixt__policy_p
 {
     reader inside = {.policy = phase->changes, .yaml = r->yaml};
     const yaml_node_t *name, *until;
-    mixt_status status = read_keys(&inside, node, "a phase", "name|until|" FORMAT_KEYS);
+    mixt_status status = read_keys(&inside, node, "a phase", "name|until");
     if (status == MIXT_OK && !(name = mixt__yaml_find(&r->yaml, node, "name")))
         status = mixt__yaml_bad(&r->yaml, node, "the phase has no name");
     if (status == MIXT_OK)
@@ -232,7 +231,7 @@ static mixt_status read_phases(reader *r, const yaml_node_t *node)
 static mixt_status read_root(reader *r)
 {
     const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
-    MIXT_TRY(read_keys(r, root, "a policy", "version|made_by|" FORMAT_KEYS "|phases|evidence"));
+    MIXT_TRY(read_keys(r, root, "a policy", "version|made_by|phases|evidence"));
     return r->policy->formats.forward == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, root, "the policy has no default")
                                                          : MIXT_OK;
 }

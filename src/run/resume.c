@@ -79,16 +79,6 @@ static const struct {
     {MIXT_KEY_TRAIN_FROZEN, CHANGE_ASKED},
     {MIXT_KEY_TRAIN_LR_GROUPS, CHANGE_ASKED},
     {MIXT_KEY_TRAIN_DECAY_GROUPS, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_CLIP, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_CLIP_VALUE, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_LOSS_SCALE, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_INIT, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_GROWTH, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_BACKOFF, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_FLOOR, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_CEILING, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_INTERVAL, CHANGE_ASKED},
-    {MIXT_KEY_TRAIN_SCALE_HYSTERESIS, CHANGE_ASKED},
 };
 
 static change change_of(mixt__config_key key)
@@ -96,6 +86,8 @@ static change change_of(mixt__config_key key)
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].key == key)
             return rules[i].change;
+    if (mixt__policy_decides(key))
+        return CHANGE_ASKED;
     const char *name = mixt__config_table[key].name; // what only looks on may change
     if (!strncmp(name, "verify.", 7) || !strncmp(name, "watch.", 6))
         return CHANGE_FREE;

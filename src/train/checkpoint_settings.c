@@ -4,6 +4,7 @@
 
 #include "train/trainer_inside.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,16 +54,17 @@ static void add_optimizer(json_t *o, const mixt__optimizer *p)
     add_float(o, "eps", p->eps);
 }
 
-static void add_scaling(json_t *o, const mixt__scaling *s)
+/** Loss scaling and clipping, by the names that policies give them. */
+static void add_decided(json_t *o, const mixt_policy_settings *decided)
 {
-    add(o, "loss_scale", mixt__json_string(!s->enabled ? "none" : s->dynamic ? "dynamic" : "fixed"));
-    add_float(o, "scale_init", s->initial);
-    add_float(o, "scale_growth", s->growth);
-    add_float(o, "scale_backoff", s->backoff);
-    add_float(o, "scale_floor", s->floor);
-    add_float(o, "scale_ceiling", s->ceiling);
-    add_int(o, "scale_interval", s->interval);
-    add_int(o, "scale_hysteresis", s->hysteresis);
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        bool whole;
+        double number = mixt__policy_setting_get(decided, i, &whole);
+        add(o, mixt_policy_setting(i),
+            isnan(number) ? mixt__json_string(decided->loss_scale)
+            : whole       ? json_integer((json_int_t)number)
+                          : mixt__json_double(number));
+    }
 }
 
 /** Only where there is a teacher: a run without one says nothing of it. */
@@ -115,11 +117,9 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add(o, "seed", json_integer((json_int_t)s->seed));
     add_optimizer(o, &s->optimizer);
     add_schedule(o, &s->schedule);
-    add_scaling(o, &s->scaling);
+    add_decided(o, &s->decided);
     add(o, "moments", mixt__json_string(mixt_dtype_name(s->moments)));
     add_float(o, "weight_decay", s->weight_decay);
-    add_float(o, "clip", s->clip_norm);
-    add_float(o, "clip_value", s->clip_value);
     add(o, "no_fusion", json_boolean(s->no_fusion));
     add_string(o, "freeze", s->freeze);
     add(o, "frozen", mixt__json_string(s->frozen == MIXT_DTYPE_NONE ? "auto" : mixt_dtype_name(s->frozen)));
@@ -164,12 +164,9 @@ static void add_missing(json_t *before, const json_t *now)
 
 static void leave_out(json_t *settings, const char *name)
 {
-    static const char *const policy[] = {"loss_scale",  "scale_init",      "scale_growth",   "scale_backoff",
-                                         "scale_floor", "scale_ceiling",   "scale_interval", "clip",
-                                         "clip_value",  "scale_hysteresis"};
     json_object_del(settings, name);
-    for (size_t i = 0; i < sizeof policy / sizeof policy[0] && !strcmp(name, "precision"); i++)
-        json_object_del(settings, policy[i]);
+    for (int i = 0; i < MIXT_POLICY_SETTINGS && !strcmp(name, "precision"); i++)
+        json_object_del(settings, mixt_policy_setting(i));
 }
 
 char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then, const char *const *may_differ)

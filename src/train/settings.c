@@ -96,39 +96,39 @@ static mixt_status check_scaling(const mixt__scaling *s)
     return MIXT_OK;
 }
 
-/** Outside the limits, scaled losses or the factor that unscales are no longer normal FP32 numbers. */
-static mixt_status parse_fixed_scale(const char *word, float *scale)
+/** What words and formats make of the settings, of which each is said; they say it themselves from then on. */
+static mixt_status parse_scaling(mixt_policy_settings *p, bool uses_fp16, mixt__scaling *scaling)
 {
-    char *end;
-    *scale = mixt__read_float(word, &end);
-    if (end == word || *end || !(*scale > 0) || !isfinite(*scale))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0",
-                          word);
-    if (*scale < 0x1p-24f || *scale > 0x1p126f)
+    const char *word = p->loss_scale;
+    bool automatic = !strcmp(word, "auto"), dynamic = !strcmp(word, "dynamic") || (automatic && uses_fp16);
+    bool fixed = !automatic && !dynamic && strcmp(word, "none");
+    *scaling = (mixt__scaling){.enabled = dynamic || fixed, .dynamic = dynamic, .initial = p->scale_init};
+    scaling->growth = p->scale_growth;
+    scaling->backoff = p->scale_backoff;
+    scaling->floor = p->scale_floor;
+    scaling->ceiling = p->scale_ceiling;
+    scaling->interval = p->scale_interval;
+    scaling->hysteresis = p->scale_hysteresis;
+    MIXT_TRY(check_scaling(scaling));
+    if (fixed && !mixt__policy_fixed_scale(word, &scaling->initial))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "loss_scale '%s': a fixed scale must be from 2^-24 (6e-8) to 2^126 (8.5e37)", word);
+                          "loss_scale '%s': must be auto, dynamic, none or a number from 2^-24 (6e-8) to 2^126 "
+                          "(8.5e37)",
+                          word);
+    p->scale_init = scaling->initial;
+    p->loss_scale = fixed ? "fixed" : dynamic ? "dynamic" : "none";
     return MIXT_OK;
 }
 
-static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, mixt__scaling *scaling)
+/** The options' settings, else the policy's, else the defaults: none is left to say. No clipping is 0 from here on. */
+static mixt_status decide(const mixt_policy_settings *options, const mixt_policy *policy, mixt_policy_settings *decided)
 {
-    const char *word = o->loss_scale;
-    *scaling = (mixt__scaling){.initial = o->scale_init};
-    scaling->growth = o->scale_growth;
-    scaling->backoff = o->scale_backoff;
-    scaling->floor = o->scale_floor;
-    scaling->ceiling = o->scale_ceiling;
-    scaling->interval = o->scale_interval;
-    scaling->hysteresis = o->scale_hysteresis;
-    MIXT_TRY(check_scaling(scaling));
-    if (!strcmp(word, "auto"))
-        scaling->enabled = scaling->dynamic = uses_fp16;
-    else if (!strcmp(word, "dynamic"))
-        scaling->enabled = scaling->dynamic = true;
-    else if (strcmp(word, "none")) {
-        scaling->enabled = true;
-        return parse_fixed_scale(word, &scaling->initial);
-    }
+    MIXT_TRY(mixt__policy_settings_check(options));
+    *decided = policy->settings;
+    mixt__policy_settings_take(decided, options);
+    mixt__policy_settings_fill(decided);
+    decided->clip = isfinite(decided->clip) ? decided->clip : 0;
+    decided->clip_value = isfinite(decided->clip_value) ? decided->clip_value : 0;
     return MIXT_OK;
 }
 
@@ -140,21 +140,10 @@ static mixt_status check_numbers(const mixt_trainer_options *o)
         float value, below;
         bool positive; // 0 is outside too
     } numbers[] = {
-        {"lr", o->lr, INFINITY, false},
-        {"min_lr", o->min_lr, INFINITY, false},
-        {"gamma", o->gamma, INFINITY, false},
-        {"momentum", o->momentum, 1, false},
-        {"beta1", o->beta1, 1, false},
-        {"beta2", o->beta2, 1, false},
-        {"eps", o->eps, INFINITY, true},
-        {"weight_decay", o->weight_decay, INFINITY, false},
-        {"clip", o->clip, INFINITY, false},
-        {"clip_value", o->clip_value, INFINITY, false},
-        {"scale_init", o->scale_init, INFINITY, true},
-        {"scale_growth", o->scale_growth, INFINITY, true},
-        {"scale_backoff", o->scale_backoff, 1, true},
-        {"scale_floor", o->scale_floor, INFINITY, true},
-        {"scale_ceiling", o->scale_ceiling, INFINITY, true},
+        {"lr", o->lr, INFINITY, false},       {"min_lr", o->min_lr, INFINITY, false},
+        {"gamma", o->gamma, INFINITY, false}, {"momentum", o->momentum, 1, false},
+        {"beta1", o->beta1, 1, false},        {"beta2", o->beta2, 1, false},
+        {"eps", o->eps, INFINITY, true},      {"weight_decay", o->weight_decay, INFINITY, false},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         bool inside = numbers[i].value >= 0 && numbers[i].value < numbers[i].below;
@@ -181,8 +170,6 @@ static mixt_status check_counts(const mixt_trainer_options *o)
         {"warmup", o->warmup, 0, INT64_MAX},
         {"decay_steps", o->decay_steps, 1, INT64_MAX},
         {"total_steps", o->total_steps, 0, INT64_MAX},
-        {"scale_interval", o->scale_interval, 1, INT64_MAX},
-        {"scale_hysteresis", o->scale_hysteresis, 1, INT32_MAX},
         {"inject_overflow", o->inject_overflow, 0, INT64_MAX},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
@@ -217,39 +204,9 @@ static mixt_status check_split(const mixt_trainer_options *o)
     return MIXT_OK;
 }
 
-/** What decides: the option, else the policy (0: it does not say), else the default. */
-static float choose(float option, float policy, float fallback)
-{
-    return option != (float)MIXT_BY_POLICY ? option : policy != 0 ? policy : fallback;
-}
-
-static int64_t choose_count(int64_t option, int64_t policy, int64_t fallback)
-{
-    return option != MIXT_BY_POLICY ? option : policy ? policy : fallback;
-}
-
-/** The options with what they leave to the policy filled in. */
-static mixt_trainer_options with_policy(const mixt_trainer_options *options, const mixt_policy *policy)
-{
-    mixt_trainer_options o = *options;
-    const mixt_policy_settings *p = &policy->settings;
-    o.loss_scale = o.loss_scale ? o.loss_scale : p->loss_scale ? p->loss_scale : "auto";
-    o.scale_init = choose(o.scale_init, p->scale_init, 65536.0f);
-    o.scale_growth = choose(o.scale_growth, p->scale_growth, 2.0f);
-    o.scale_backoff = choose(o.scale_backoff, p->scale_backoff, 0.5f);
-    o.scale_floor = choose(o.scale_floor, p->scale_floor, 1.0f);
-    o.scale_ceiling = choose(o.scale_ceiling, p->scale_ceiling, 16777216.0f);
-    o.scale_interval = choose_count(o.scale_interval, p->scale_interval, 2000);
-    o.scale_hysteresis = (int)choose_count(o.scale_hysteresis, p->scale_hysteresis, 1);
-    o.clip = choose(o.clip, p->clip, 0);
-    o.clip_value = choose(o.clip_value, p->clip_value, 0);
-    return o;
-}
-
-mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, const mixt_policy *policy,
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, const mixt_policy *policy,
                                          mixt__trainer_settings *s)
 {
-    mixt_trainer_options resolved = with_policy(options, policy), *o = &resolved;
     MIXT_TRY(check_numbers(o));
     MIXT_TRY(check_counts(o));
     MIXT_TRY(check_split(o));
@@ -257,11 +214,10 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     MIXT_TRY(parse_moments(o->moments, &s->moments));
     MIXT_TRY(parse_frozen(o->frozen, &s->frozen));
     MIXT_TRY(parse_schedule(o, &s->schedule));
-    MIXT_TRY(parse_scaling(o, mixt__policy_needs_scaling(&policy->formats), &s->scaling));
+    MIXT_TRY(decide(&o->settings, policy, &s->decided));
+    MIXT_TRY(parse_scaling(&s->decided, mixt__policy_needs_scaling(&policy->formats), &s->scaling));
     s->policy = policy->formats;
     s->weight_decay = o->weight_decay;
-    s->clip_norm = o->clip;
-    s->clip_value = o->clip_value;
     s->batch = o->batch / o->ranks / o->split;
     s->eval_batch = o->eval_batch ? o->eval_batch : o->batch;
     s->accumulate = o->accumulate * o->split * o->ranks;

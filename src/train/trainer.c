@@ -161,8 +161,8 @@ static void make_update(mixt__trainer *t)
     t->update.optimizer = s->optimizer;
     t->update.schedule = s->schedule;
     t->update.scaling = s->scaling;
-    t->update.clip_norm = s->clip_norm;
-    t->update.clip_value = s->clip_value;
+    t->update.clip_norm = s->decided.clip;
+    t->update.clip_value = s->decided.clip_value;
     t->update.accumulate = s->accumulate;
     t->update.gradient_factor = 1;
     t->update.backward_order = t->backward_order;

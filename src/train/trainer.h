@@ -28,9 +28,10 @@ typedef struct mixt__trainer_settings {
     mixt__policy policy; // borrowed: the caller keeps its rules alive
     mixt__optimizer optimizer;
     mixt__schedule schedule;
-    mixt__scaling scaling;
-    mixt_dtype moments; // format that they are kept in
-    float weight_decay, clip_norm, clip_value;
+    mixt_policy_settings decided; // loss scaling ("none", "dynamic" or "fixed") and clipping (0: none): each is said
+    mixt__scaling scaling;        // the same for a step
+    mixt_dtype moments;           // format that they are kept in
+    float weight_decay;
     int64_t batch, eval_batch, accumulate; // of a pass, of a pass of evaluation; passes of an update
     int64_t split;                         // passes of a part that share a batch of the data
     int64_t ranks;                         // parts of an update that are made apart: see train/dist/ranks.h

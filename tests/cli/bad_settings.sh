@@ -65,7 +65,7 @@ too many threads            | train tiny.yaml out=x threads=5000                
 seed beyond 64 bits         | train tiny.yaml out=x seed=99999999999999999999     | 2 | does not fit 64 bits
 loss scale of 0             | train tiny.yaml out=x train.loss_scale=0            | 2 | train.loss_scale: 0 is out of range
 names of weights, no weights | train tiny.yaml out=x init_skip=fc                   | 1 | init names no weights
-loss scale out of range     | train tiny.yaml out=x train.loss_scale=1e-30        | 1 | loss_scale '1e-30': a fixed scale must be from 2^-24
+loss scale out of range     | train tiny.yaml out=x train.loss_scale=1e-30        | 1 | loss_scale '1e-30': must be auto, dynamic, none or a number from 2^-24
 scale below its floor       | train tiny.yaml out=x train.scale_init=0.5          | 1 | must not be less than train.scale_floor
 nothing to train            | train tiny.yaml out=x train.epochs=0                | 1 | one of them must say when to stop
 not a setting               | train tiny.yaml out=x tarin.lr                      | 2 | settings are of the form key=value

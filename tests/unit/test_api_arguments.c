@@ -236,8 +236,9 @@ static void counts_of_a_trainer_are_checked(void **state)
          "warmup -9223372036854775808"},
         {MIXT_OPTIONS(mixt_trainer_options, .decay_steps = -2), "decay_steps -2"},
         {MIXT_OPTIONS(mixt_trainer_options, .total_steps = -3), "total_steps -3"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_interval = -1), "scale_interval -1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_hysteresis = -4), "scale_hysteresis -4"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_interval = -1),
+         "scale_interval: '-1' must be a whole number, from 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_hysteresis = -4), "scale_hysteresis: '-4'"},
         {MIXT_OPTIONS(mixt_trainer_options, .inject_overflow = -1), "inject_overflow -1"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
@@ -259,10 +260,6 @@ static void zeros_that_mean_nothing_are_refused(void **state)
         {MIXT_OPTIONS(mixt_trainer_options, .accumulate = 0), "accumulate 0: must be from 1"},
         {MIXT_OPTIONS(mixt_trainer_options, .decay_steps = 0), "decay_steps 0: must be from 1"},
         {MIXT_OPTIONS(mixt_trainer_options, .eps = 0), "eps 0: must be above 0"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0, .loss_scale = "dynamic"), "scale_init 0: must be above 0"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = 0), "scale_backoff 0: must be above 0, to below 1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_interval = 0), "scale_interval 0: must be from 1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_hysteresis = 0), "scale_hysteresis 0: must be from 1"},
         {MIXT_OPTIONS(mixt_trainer_options, .lr = -1), "lr -1: must be from 0"},
         {MIXT_OPTIONS(mixt_trainer_options, .beta1 = 1), "beta1 1: must be from 0 to below 1"},
         {MIXT_OPTIONS(mixt_trainer_options, .momentum = 1), "momentum 1: must be from 0 to below 1"},
@@ -313,23 +310,26 @@ static void scales_of_a_trainer_are_checked(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_growth = 0.5f), "scale_growth 0.5: must be at least 1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = 1), "scale_backoff 1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_backoff = -0.5f), "scale_backoff -0.5"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_floor = 8, .scale_ceiling = 4),
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_growth = 0.5f),
+         "scale_growth: '0.5' must be a number, at least 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_backoff = 1), "scale_backoff: '1' must be a number"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_backoff = -0.5f), "scale_backoff: '-0.5'"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_floor = 8, .settings.scale_ceiling = 4),
          "scale_floor 8: must not be greater than scale_ceiling, 4"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0.5f), "scale_init 0.5: must be from scale_floor, 1"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_init = 0x1p25f), "to scale_ceiling, 1.67772e+07"},
-        {MIXT_OPTIONS(mixt_trainer_options, .scale_floor = 131072),
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_init = 0.5f),
+         "scale_init 0.5: must be from scale_floor, 1"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_init = 0x1p25f), "to scale_ceiling, 1.67772e+07"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.scale_floor = 131072),
          "scale_init 65536: must be from scale_floor, 131072"},
-        {MIXT_OPTIONS(mixt_trainer_options, .loss_scale = "1e-30"),
-         "loss_scale '1e-30': a fixed scale must be from 2^-24"},
-        {MIXT_OPTIONS(mixt_trainer_options, .loss_scale = "1e38"), "loss_scale '1e38'"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.loss_scale = "1e-30"),
+         "loss_scale '1e-30': must be auto, dynamic, none or a number from 2^-24"},
+        {MIXT_OPTIONS(mixt_trainer_options, .settings.loss_scale = "1e38"), "loss_scale '1e38'"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
-    assert_non_null(mixt_trainer_new(f.model, .scale_growth = 1, .scale_floor = 4, .scale_init = 4));
-    assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p-24"));
-    assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p126"));
+    assert_non_null(
+        mixt_trainer_new(f.model, .settings.scale_growth = 1, .settings.scale_floor = 4, .settings.scale_init = 4));
+    assert_non_null(mixt_trainer_new(f.model, .settings.loss_scale = "0x1p-24"));
+    assert_non_null(mixt_trainer_new(f.model, .settings.loss_scale = "0x1p126"));
     mixt_close(f.context);
 }
 

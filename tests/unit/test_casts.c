@@ -50,7 +50,7 @@ static void a_cast_reads_the_master(void **state)
         mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
         mixt_model *model = mixt_model_new(context, cast_param, MIXT_LOSS_MSE);
         mixt_trainer *t = mixt_trainer_new(model, .batch = 1, .precision = policies[i / 3], .optimizer = "sgd",
-                                           .loss_scale = "8", .lr = 0.1f, .seed = 3, .no_fusion = true);
+                                           .settings.loss_scale = "8", .lr = 0.1f, .seed = 3, .no_fusion = true);
         mixt_sample_shape shape = {MIXT_DTYPE_FP32, 1, {1}, 1};
         assert_int_equal(mixt_trainer_compile_for(t, &shape), MIXT_OK);
         float input = 1, target = 5, before, after;

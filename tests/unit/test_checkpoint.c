@@ -304,12 +304,12 @@ static void test_goes_on(void **state)
                                               .batch = 16, .accumulate = 2);
         o.lr = 0.01f;
         o.weight_decay = 0.1f;
-        o.clip = 1;
+        o.settings.clip = 1;
         o.schedule = "cosine";
         o.warmup = 2;
         o.total_steps = 20;
         o.seed = 3;
-        o.scale_interval = 2;
+        o.settings.scale_interval = 2;
         o.inject_overflow = 3;
         const char *folder = temp_path(formats[k]);
         session whole = begin(&o), first = begin(&o), second = begin(&o);

@@ -304,7 +304,7 @@ static mixt_trainer *open_trainer(mixt_context *context, const fault *f, mixt_da
 {
     mixt_model *model = mixt_model_new(context, f->net, f->loss);
     mixt_trainer *t = mixt_trainer_new(model, .precision = f->precision ? f->precision : "fp16", .batch = N,
-                                       .loss_scale = f->scale, .optimizer = "sgd", .lr = 1e-30f);
+                                       .settings.loss_scale = f->scale, .optimizer = "sgd", .lr = 1e-30f);
     if (!t || mixt_trainer_compile(t, data) != MIXT_OK)
         fail_msg("%s: %s", f->layer, mixt_error_text());
     mixt_step step;

@@ -63,7 +63,7 @@ static void open_scene(scene *s, mixt_model_fn net, const char *precision, const
     open_data(s, factor);
     s->context = mixt_open(.device = "cpu", .threads = 1);
     s->trainer = mixt_trainer_new(mixt_model_new(s->context, net, MIXT_LOSS_CROSS_ENTROPY), .precision = precision,
-                                  .batch = N, .optimizer = "sgd", .lr = 1e-30f, .loss_scale = scale);
+                                  .batch = N, .optimizer = "sgd", .lr = 1e-30f, .settings.loss_scale = scale);
     if (mixt_trainer_step(s->trainer, s->data, &step) != MIXT_OK) // weights are there
         fail_msg("%s", mixt_error_text());
 }

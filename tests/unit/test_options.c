@@ -43,7 +43,7 @@ static void defaults_are_those_of_the_macro(void **state)
     assert_int_equal(filled.struct_size, sizeof filled);
     assert_int_equal(filled.batch, made.batch);
     assert_string_equal(filled.optimizer, made.optimizer);
-    assert_true(filled.lr == 1e-3f && filled.clip == MIXT_AUTO && filled.seed == 0);
+    assert_true(filled.lr == 1e-3f && filled.settings.clip == 0 && filled.seed == 0);
     mixt_trainer_options_default(NULL, sizeof filled);
 }
 

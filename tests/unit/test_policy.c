@@ -6,8 +6,10 @@
 #include <cmocka.h>
 
 #include "../support/temp_folder.h"
+#include "mixt/config.h"
 #include "policy_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,14 +229,15 @@ static void errors_name_line_and_column(void **unused)
         {"default: fp16\nloss_scale: sometimes\n", "bad.yaml:2:13: loss_scale: 'sometimes' is not auto, dynamic, none"},
         {"default: fp16\nloss_scale: 1e-9\n", "bad.yaml:2:13: loss_scale: '1e-9' is not"},
         {"default: fp16\nloss_scale: 0x10\n", "bad.yaml:2:13: loss_scale: '0x10' is not"},
-        {"default: fp16\nscale_init: 0\n", "bad.yaml:2:13: scale_init: '0' is not a number above 0"},
-        {"default: fp16\nscale_growth: 0.5\n", "bad.yaml:2:15: scale_growth: '0.5' is not a number of at least 1"},
-        {"default: fp16\nscale_backoff: 1\n", "bad.yaml:2:16: scale_backoff: '1' is not a number above 0 and below 1"},
-        {"default: fp16\nscale_interval: 1.5\n", "bad.yaml:2:17: scale_interval: '1.5' is not a whole number"},
-        {"default: fp16\nscale_hysteresis: 4294967296\n", "bad.yaml:2:19: scale_hysteresis: '4294967296' is not"},
-        {"default: fp16\nclip: -1\n", "bad.yaml:2:7: clip: '-1' is not a number above 0"},
-        {"default: fp16\nclip: .inf\n", "bad.yaml:2:7: clip: '.inf' is not a number above 0"},
-        {"default: fp16\nclip:\n", "bad.yaml:2:6: clip: '' is not a number above 0"},
+        {"default: fp16\nscale_init: 0\n", "bad.yaml:2:13: scale_init: '0' must be a number, greater than 0"},
+        {"default: fp16\nscale_growth: 0.5\n", "bad.yaml:2:15: scale_growth: '0.5' must be a number, at least 1"},
+        {"default: fp16\nscale_backoff: 1\n",
+         "bad.yaml:2:16: scale_backoff: '1' must be a number, from 0 (not included) to 1"},
+        {"default: fp16\nscale_interval: 1.5\n", "bad.yaml:2:17: scale_interval: '1.5' must be a whole number"},
+        {"default: fp16\nscale_hysteresis: 4294967296\n", "bad.yaml:2:19: scale_hysteresis: '4294967296' must be"},
+        {"default: fp16\nclip: -1\n", "bad.yaml:2:7: clip: '-1' must be a number, at least 0"},
+        {"default: fp16\nclip: .inf\n", "bad.yaml:2:7: clip: '.inf' must be a number"},
+        {"default: fp16\nclip:\n", "bad.yaml:2:6: clip: '' must be a number"},
         {"default: bf16\nevidence: because\n", "bad.yaml:2:11: evidence must be a map"},
         {"default: bf16\nevidence: {a: {b: 1, b: 2}}\n", "bad.yaml:2:22: this key is given twice"},
         {"default: bf16\nevidence: {[a]: 1}\n", "bad.yaml:2:12: a key of the evidence must be a text"},
@@ -310,9 +313,60 @@ static void arguments_are_checked(void **unused)
     mixt_policy_free(NULL);
 }
 
+/** 0 in a text is no clipping, whatever stands before it; in C that is no limit, since 0 does not say anything. */
+static void no_clipping_can_be_said(void **state)
+{
+    (void)state;
+    mixt_policy *policy, *again, *of_phase;
+    mixt_policy_settings settings;
+    char *text;
+    ok(mixt_policy_parse("default: bf16\nclip: 1\nclip_value: 2\nphases:\n- {name: a, until: 5, clip: 0}\n- name: b\n",
+                         "phases", &policy));
+    ok(mixt_policy_of_phase(policy, 0, &of_phase));
+    mixt_policy_get_settings(of_phase, &settings);
+    assert_true(isinf(settings.clip) && settings.clip_value == 2);
+    ok(mixt_policy_print(policy, &text));
+    assert_non_null(strstr(text, "clip: 0\n"));
+    ok(mixt_policy_parse(text, "again", &again));
+    assert_true(mixt_policy_equal(policy, again));
+    mixt_free(text);
+    mixt_policy_free(again);
+    mixt_policy_free(of_phase);
+    ok(mixt_policy_set_settings(policy, &(mixt_policy_settings){.clip = INFINITY}));
+    expect(mixt_policy_set_settings(policy, &(mixt_policy_settings){.scale_init = INFINITY}), MIXT_ERROR_ARGUMENT,
+           "scale_init");
+    mixt_policy_free(policy);
+}
+
+/** Every setting that is listed is a key of policy files and of configurations, and has one default. */
+static void settings_are_keys(void **state)
+{
+    (void)state;
+    mixt_config *config;
+    const char *name;
+    int64_t count = 0;
+    ok(mixt_config_new(&config));
+    for (; (name = mixt_policy_setting(count)); count++) {
+        char text[100], key[60];
+        mixt_policy *policy;
+        snprintf(text, sizeof text, "default: bf16\n%s: 1\n", name);
+        if (!strcmp(name, "scale_backoff"))
+            snprintf(text, sizeof text, "default: bf16\n%s: 0.5\n", name);
+        ok(mixt_policy_parse(text, name, &policy));
+        mixt_policy_free(policy);
+        snprintf(key, sizeof key, "train.%s=%s", name, strcmp(name, "scale_backoff") ? "1" : "0.5");
+        ok(mixt_config_set(config, key, "test"));
+    }
+    assert_int_equal(count, 10);
+    assert_null(mixt_policy_setting(-1));
+    mixt_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_clipping_can_be_said),
+        cmocka_unit_test(settings_are_keys),
         cmocka_unit_test(rules_by_hand),
         cmocka_unit_test(keep_is_part_of_a_policy),
         cmocka_unit_test(rules_of_files_say_where_they_stand),

@@ -13,6 +13,7 @@
 #include "train/trainer_inside.h"
 #include "api_fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -217,7 +218,7 @@ static void expect_settings(mixt_trainer_options options, float clip, float valu
 {
     fixture f = start_with(options);
     const mixt__trainer_settings *s = &f.trainer->inner->settings;
-    assert_true(s->clip_norm == clip && s->clip_value == value);
+    assert_true(s->decided.clip == clip && s->decided.clip_value == value);
     assert_int_equal(s->scaling.enabled, scales);
     if (scales)
         assert_true(s->scaling.initial == scale);
@@ -229,12 +230,16 @@ static void options_win_over_the_policy(void **state)
     (void)state;
     mixt_policy *policy = parse("default: bf16\nloss_scale: 128\nclip: 0.5\nclip_value: 0.25\nscale_growth: 4");
     expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy), 0.5f, 0.25f, true, 128);
-    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .clip = 2), 2, 0.25f, true, 128);
-    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .clip = 0, .clip_value = 0), 0, 0, true, 128);
-    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "none"), 0.5f, 0.25f, false, 1);
-    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "auto"), 0.5f, 0.25f, false, 1);
-    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .loss_scale = "dynamic"), 0.5f, 0.25f, true,
-                    65536);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .settings.clip = 2), 2, 0.25f, true, 128);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .settings.clip = INFINITY,
+                                 .settings.clip_value = INFINITY),
+                    0, 0, true, 128);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .settings.loss_scale = "none"), 0.5f, 0.25f,
+                    false, 1);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .settings.loss_scale = "auto"), 0.5f, 0.25f,
+                    false, 1);
+    expect_settings(MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .settings.loss_scale = "dynamic"), 0.5f, 0.25f,
+                    true, 65536);
     expect_settings(MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16"), 0, 0, true, 65536);
     expect_settings(MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16"), 0, 0, false, 1);
     mixt_policy_free(policy);
@@ -245,13 +250,14 @@ static void a_later_policy_brings_its_own(void **state)
 {
     (void)state;
     mixt_policy *first = parse("default: bf16\nclip: 0.5");
-    fixture f = start_with(MIXT_OPTIONS(mixt_trainer_options, .policy = first, .clip_value = 3, .batch = BATCH));
+    fixture f =
+        start_with(MIXT_OPTIONS(mixt_trainer_options, .policy = first, .settings.clip_value = 3, .batch = BATCH));
     const mixt__trainer_settings *s = &f.trainer->inner->settings;
-    assert_true(s->clip_norm == 0.5f && s->clip_value == 3);
+    assert_true(s->decided.clip == 0.5f && s->decided.clip_value == 3);
     change(&f, "default: bf16\nclip: 2\nclip_value: 1");
-    assert_true(s->clip_norm == 2 && s->clip_value == 3);
+    assert_true(s->decided.clip == 2 && s->decided.clip_value == 3);
     change(&f, "default: bf16");
-    assert_true(s->clip_norm == 0 && s->clip_value == 3);
+    assert_true(s->decided.clip == 0 && s->decided.clip_value == 3);
     mixt_policy_free(first);
     mixt_close(f.context);
 }
@@ -266,7 +272,7 @@ static void clipping_takes_effect(void **state)
         mixt_trainer_options o =
             MIXT_OPTIONS(mixt_trainer_options, .policy = policy, .optimizer = "sgd", .lr = 1, .batch = BATCH);
         if (way == 2)
-            o.clip = 1e-3f;
+            o.settings.clip = 1e-3f;
         fixture f = start_with(o);
         step(&f);
         ok(mixt_trainer_param_get(f.trainer, 0, weights[way]));

@@ -85,14 +85,14 @@ static void the_policy_decides_what_is_not_set(void **state)
 {
     (void)state;
     mixt_run *run = open_run("decides", NULL);
-    assert_true(settings_of(run)->clip_norm == 0.5f && settings_of(run)->scaling.initial == 64);
+    assert_true(settings_of(run)->decided.clip == 0.5f && settings_of(run)->scaling.initial == 64);
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
     expect_in("decides", "config.yaml", "\n  clip: 0.5\n");
     expect_in("decides", "config.yaml", "\n  scale_init: 64\n");
     expect_in("decides", "policy.yaml", "made_by: \"a test\"\n");
     run = open_run("set", "train.clip=0");
-    assert_true(settings_of(run)->clip_norm == 0 && settings_of(run)->scaling.initial == 64);
+    assert_true(settings_of(run)->decided.clip == 0 && settings_of(run)->scaling.initial == 64);
     mixt_run_close(run);
 }
 
@@ -128,13 +128,13 @@ static void change_policy(const char *name, const char *precision, float clip)
     assert_non_null(strstr(mixt_error_text(), "--allow precision"));
     ok(mixt_run_resume(temp_path(name), &run, .settings = longer, .allow = "precision"));
     assert_int_equal(settings_of(run)->policy.forward, MIXT_DTYPE_BF16);
-    assert_true(settings_of(run)->clip_norm == clip);
+    assert_true(settings_of(run)->decided.clip == clip);
     assert_false(settings_of(run)->scaling.enabled);
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
     ok(mixt_run_resume(temp_path(name), &run, .settings = longest));
     assert_int_equal(settings_of(run)->policy.forward, MIXT_DTYPE_BF16);
-    assert_true(settings_of(run)->clip_norm == clip);
+    assert_true(settings_of(run)->decided.clip == clip);
     ok(mixt_run_train(run, NULL));
     mixt_run_close(run);
     expect_in(name, "history.jsonl", "precision");
@@ -199,7 +199,7 @@ static void a_file_does_not_matter_once_the_run_is_open(void **state)
             assert_true(temp_write(temp_path("first.yaml"), second, strlen(second)));
         ok(mixt_run_observe(run, disturb, &what));
         ok(mixt_run_train(run, NULL));
-        assert_true(settings_of(run)->clip_norm == 0.25f && settings_of(run)->policy.forward == MIXT_DTYPE_BF16);
+        assert_true(settings_of(run)->decided.clip == 0.25f && settings_of(run)->policy.forward == MIXT_DTYPE_BF16);
         mixt_run_close(run);
         expect_in(names[what], "config.yaml", "\n  clip: 0.25\n");
         expect_in(names[what], "config.yaml", "\n  scale_init: 65536\n"); // no longer the first policy's

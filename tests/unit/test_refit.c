@@ -78,7 +78,7 @@ static outcome train(const char *precision, int64_t accumulate, const plan plans
     mixt_data *data = mixt_data_new(context, "random:tokens", .samples = SAMPLES, .seq = 12, .classes = 50);
     mixt_model *model = mixt_zoo_model(context, "gpt", data, .layers = 2, .width = 16, .heads = 2);
     mixt_trainer *t = mixt_trainer_new(model, .precision = precision, .batch = BATCH, .accumulate = accumulate,
-                                       .seed = 3, .clip = 1, .optimizer = "adamw");
+                                       .seed = 3, .settings.clip = 1, .optimizer = "adamw");
     if (!t)
         fail_msg("%s", mixt_error_text());
     for (int i = 0; i < STEPS; i++) {

@@ -219,7 +219,7 @@ static void same_seed_same_bits(void **state)
             float *first = NULL;
             for (int run = 0; run < 2; run++) {
                 fixture f = start(model, MIXT_OPTIONS(mixt_trainer_options, .precision = precisions[p], .batch = 32,
-                                                      .seed = 7, .clip = 1));
+                                                      .seed = 7, .settings.clip = 1));
                 for (int i = 0; i < 6; i++)
                     step(&f);
                 int64_t count;
@@ -257,8 +257,8 @@ static void steady_state_allocates_nothing(void **state)
 {
     (void)state;
     for (int model = 0; model < 2; model++) {
-        fixture f = start(
-            model, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 16, .accumulate = 2, .clip = 1));
+        fixture f = start(model, MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .batch = 16, .accumulate = 2,
+                                              .settings.clip = 1));
         step(&f);
         step(&f);
         int64_t library = mixt__alloc_count(), heap = __atomic_load_n(&heap_calls, __ATOMIC_RELAXED);
@@ -432,7 +432,7 @@ static void by_hand_equals_whole_step(void **state)
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
         fixture f = start(true, MIXT_OPTIONS(mixt_trainer_options, .precision = "fp16", .batch = 16, .lr = 1e-3f,
-                                             .clip = k ? 0 : 0.5f));
+                                             .settings.clip = k ? 0 : 0.5f));
         if (!k) {
             step(&f);
         } else {

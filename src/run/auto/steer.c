@@ -244,7 +244,7 @@ static mixt_finding signs(mixt_run *run)
     f.scaling = !scaling->enabled ? "none" : scaling->dynamic ? "dynamic" : words->scaling;
     if (f.scaling == words->scaling)
         mixt__print_number(words->scaling, sizeof words->scaling, "%.9g", (double)scaling->initial);
-    f.clip = (double)mixt__trainer_settings_of(t)->clip_norm;
+    f.clip = (double)mixt__trainer_settings_of(t)->decided.clip;
     f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
     int64_t back = mixt__trainer_steps(t) - run->steer.trouble.step; // updates that were issued since
     f.batch = mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate - 1 - back;

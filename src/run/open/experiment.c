@@ -8,6 +8,7 @@
 #include "mixt/tokenizer.h"
 #include "run/open/device_sums.h"
 #include "run/open/phases.h"
+#include "run/open/policy.h"
 #include "run/open/teacher.h"
 #include "train/faults.h"
 #include "train/dist/rank0_first.h"
@@ -244,49 +245,9 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     return MIXT_OK;
 }
 
-/** Where loss scaling and clipping stand, a phase's own included. */
-static const mixt_config *decided(const mixt__experiment *e)
+void mixt__experiment_settings(mixt__experiment *e, mixt_trainer_options *o)
 {
-    return e->phases.config ? e->phases.config : e->config;
-}
-
-/** A number that the policy decides where the configuration does not. */
-static float real_or_policy(const mixt__experiment *e, mixt__config_key key)
-{
-    const mixt_config *c = decided(e);
-    return mixt__config_was_set(c, key) ? (float)mixt__config_float(c, key) : (float)MIXT_BY_POLICY;
-}
-
-static int64_t number_or_policy(const mixt__experiment *e, mixt__config_key key)
-{
-    const mixt_config *c = decided(e);
-    return mixt__config_was_set(c, key) ? mixt__config_int(c, key) : MIXT_BY_POLICY;
-}
-
-static const char *loss_scale(mixt__experiment *e)
-{
-    const mixt_config *c = decided(e);
-    if (!mixt__config_was_set(c, MIXT_KEY_TRAIN_LOSS_SCALE))
-        return NULL; // the policy decides
-    if (mixt__config_choice(c, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
-        return mixt__config_string(c, MIXT_KEY_TRAIN_LOSS_SCALE);
-    mixt__print_number(e->loss_scale, sizeof e->loss_scale, "%.9g",
-                       (double)(float)mixt__config_float(c, MIXT_KEY_TRAIN_LOSS_SCALE));
-    return e->loss_scale;
-}
-
-void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *o)
-{
-    o->clip = real_or_policy(e, MIXT_KEY_TRAIN_CLIP);
-    o->clip_value = real_or_policy(e, MIXT_KEY_TRAIN_CLIP_VALUE);
-    o->loss_scale = loss_scale(e);
-    o->scale_init = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_INIT);
-    o->scale_growth = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
-    o->scale_backoff = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
-    o->scale_floor = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
-    o->scale_ceiling = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_CEILING);
-    o->scale_interval = number_or_policy(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
-    o->scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+    o->settings = mixt__policy_settings_set(e->phases.config ? e->phases.config : e->config, e->loss_scale);
 }
 
 static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_policy *policy)
@@ -312,7 +273,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     o.warmup = number(e, MIXT_KEY_TRAIN_WARMUP);
     o.decay_steps = number(e, MIXT_KEY_TRAIN_DECAY_STEPS);
     o.total_steps = e->total_steps;
-    mixt__experiment_policy_options(e, &o);
+    mixt__experiment_settings(e, &o);
     o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
     o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
     o.frozen = text(e, MIXT_KEY_TRAIN_FROZEN);

@@ -42,8 +42,8 @@ typedef struct mixt__experiment {
     int64_t total_steps, steps_per_epoch; // in updates
     const char *item;                     // what is counted a second: "samples" or "tokens"
     int64_t items_per_sample;
-    char loss_scale[32]; // a fixed loss scale as text
-    mixt__teller teller; // hears of texts that are tokenised
+    char loss_scale[MIXT_POLICY_SETTING_TEXT]; // a fixed loss scale as text
+    mixt__teller teller;                       // hears of texts that are tokenised
 } mixt__experiment;
 
 /** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for teller,
@@ -67,7 +67,7 @@ mixt_status mixt__experiment_ctc_too_short(const mixt__experiment *e, mixt__ctc_
 /** Puts the format of train.activations into a policy that says none. */
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy);
 /** Fills what a policy may decide, loss scaling and clipping, from the configuration. */
-void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *options);
+void mixt__experiment_settings(mixt__experiment *e, mixt_trainer_options *options);
 void mixt__experiment_close(mixt__experiment *e);
 
 #endif

@@ -82,7 +82,7 @@ mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
     mixt_trainer_options options = e->trainer->options;
     MIXT_TRY(make(e, e->phases.policy, index, &now, &config));
     e->phases.config = config;
-    mixt__experiment_policy_options(e, &e->trainer->options);
+    mixt__experiment_settings(e, &e->trainer->options);
     mixt_status status = mixt_trainer_set_policy(e->trainer, now);
     if (mixt__phases_too_little(e, status)) {
         e->trainer->options.recompute_budget = mixt__trainer_recompute(e->trainer->inner)->least;

@@ -3,6 +3,7 @@
  * back what it had not set itself. */
 #include "run/open/policy.h"
 
+#include "base/c_locale.h"
 #include "base/status.h"
 #include "config/value.h"
 #include "policy/policy.h"
@@ -14,11 +15,44 @@
 #include <stdlib.h>
 
 /** The key of the configuration that a setting of policies has there. */
-static mixt__config_key key_of(const char *setting)
+static mixt__config_key key_of(int setting)
 {
-    char name[64];
-    snprintf(name, sizeof name, "train.%s", setting);
-    return mixt__config_find(name);
+    static const mixt__config_key keys[MIXT_POLICY_SETTINGS] = {
+#define MIXT_SETTING(id, field, name, type, fallback, range, choices, help) MIXT_KEY_##id,
+#include "policy/settings.def"
+#undef MIXT_SETTING
+    };
+    return keys[setting];
+}
+
+bool mixt__policy_decides(mixt__config_key key)
+{
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++)
+        if (key_of(i) == key)
+            return true;
+    return false;
+}
+
+mixt_policy_settings mixt__policy_settings_set(const mixt_config *config, char loss_scale[MIXT_POLICY_SETTING_TEXT])
+{
+    mixt_policy_settings s = {0};
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        mixt__config_key key = key_of(i);
+        if (!mixt__config_was_set(config, key))
+            continue;
+        if (mixt__config_table[key].type == MIXT_CONFIG_FLOAT)
+            mixt__policy_setting_set(&s, i, mixt__config_float(config, key));
+        else if (mixt__config_table[key].type == MIXT_CONFIG_INT)
+            mixt__policy_setting_set(&s, i, (double)mixt__config_int(config, key));
+        else if (mixt__config_choice(config, key) >= 0)
+            s.loss_scale = mixt__config_string(config, key);
+        else {
+            mixt__print_number(loss_scale, MIXT_POLICY_SETTING_TEXT, "%.9g",
+                               (double)(float)mixt__config_float(config, key));
+            s.loss_scale = loss_scale;
+        }
+    }
+    return s;
 }
 
 mixt_status mixt__run_last_policy(const mixt_policy *all, mixt_policy **policy)
@@ -38,9 +72,9 @@ static mixt_status set(mixt_config *config, mixt__config_key key, const char *te
 static mixt_status take(mixt_config *config, const mixt_policy *policy)
 {
     char text[MIXT_POLICY_SETTING_TEXT];
-    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++) {
-        mixt__config_key key = key_of(mixt__policy_setting_name(i));
-        if (!mixt__config_was_set(config, key) && mixt__policy_setting_text(policy, i, text))
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        mixt__config_key key = key_of(i);
+        if (!mixt__config_was_set(config, key) && mixt__policy_setting_text(&policy->settings, i, text))
             MIXT_TRY(set(config, key, text));
     }
     return MIXT_OK;
@@ -67,11 +101,11 @@ static mixt_status change_from(mixt_config *config, const mixt_config *before, c
     char text[MIXT_POLICY_SETTING_TEXT];
     MIXT_TRY(mixt_config_new(&unset));
     mixt_status status = take(unset, old);
-    for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS_ALL; i++) {
-        mixt__config_key key = key_of(mixt__policy_setting_name(i));
+    for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS; i++) {
+        mixt__config_key key = key_of(i);
         if (!same_value(before, unset, key) || !same_value(before, config, key))
             continue; // the run has set it itself, or is to from now on
-        bool says = mixt__policy_setting_text(policy, i, text);
+        bool says = mixt__policy_setting_text(&policy->settings, i, text);
         status = set(config, key, says ? text : mixt__config_table[key].fallback);
     }
     mixt_config_free(unset);
@@ -144,8 +178,8 @@ mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *befo
         return MIXT_OK;
     MIXT_TRY(mixt__config_policy(before, &policy));
     MIXT_TRY(mixt__config_set_policy(config, mixt__config_string(before, MIXT_KEY_PRECISION), "checkpoint", policy));
-    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
-        MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++)
+        MIXT_TRY(copy_value(config, before, key_of(i)));
     return MIXT_OK;
 }
 
@@ -163,7 +197,7 @@ static mixt_status retype(mixt_run *run, mixt_config *next, const mixt_policy *p
     e->phases = (mixt__phases){0};
     mixt_status status = mixt__phases_take(e, policy, run->last.step, &now);
     if (status == MIXT_OK) {
-        mixt__experiment_policy_options(e, &e->trainer->options);
+        mixt__experiment_settings(e, &e->trainer->options);
         e->trainer->options.lr = (float)mixt__config_float(next, MIXT_KEY_TRAIN_LR);
         e->trainer->options.min_lr = (float)mixt__config_float(next, MIXT_KEY_TRAIN_MIN_LR);
         status = mixt_trainer_set_policy(e->trainer, now);
@@ -259,8 +293,8 @@ mixt_status mixt__run_adopt_config(mixt_run *run, mixt_config *next)
 
 mixt_status mixt__run_return_decided(mixt_config *config, const mixt_config *before)
 {
-    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
-        MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++)
+        MIXT_TRY(copy_value(config, before, key_of(i)));
     MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_LR));
     MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_ACTIVATIONS));
     MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_SPLIT));

@@ -4,6 +4,12 @@
 
 #include "run/run.h"
 
+/** Whether a key of the configuration is one of loss scaling and clipping, which a policy decides where it is not set.
+ */
+bool mixt__policy_decides(mixt__config_key key);
+/** What the configuration sets of those. @param loss_scale memory of one that is a number */
+mixt_policy_settings mixt__policy_settings_set(const mixt_config *config, char loss_scale[MIXT_POLICY_SETTING_TEXT]);
+
 /** Sets what the configuration leaves to its policy (the one that `precision` names) to what that policy says. */
 mixt_status mixt__run_take_policy(mixt_config *config);
 /** The same for a run that goes on under another policy, whose configuration has every key set: what `before` had from
