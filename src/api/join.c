@@ -7,10 +7,10 @@ enum { BUCKET = 1 << 20 }; // elements that are under way at once: dist.bucket o
 
 static mixt_status join(mixt__trainer *t, const mixt_communicator *c, double seconds)
 {
-    mixt__ranks *r = mixt__trainer_ranks(t);
-    if (mixt__trainer_compiled(t) || r->group)
-        return mixt__fail(MIXT_ERROR_STATE, r->group ? "the trainer has joined others already"
-                                                     : "join before the trainer is compiled: it has its memory by now");
+    mixt__group *group = mixt__ranks_group(t);
+    if (mixt__trainer_compiled(t) || group)
+        return mixt__fail(MIXT_ERROR_STATE, group ? "the trainer has joined others already"
+                                                  : "join before the trainer is compiled: it has its memory by now");
     if (!c->exchange || c->size < 2 || c->rank < 0 || c->rank >= c->size)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "a communicator needs an exchange, two ranks or more, and a rank among "
@@ -21,9 +21,8 @@ static mixt_status join(mixt__trainer *t, const mixt_communicator *c, double sec
                           (long long)mixt__trainer_settings_of(t)->ranks);
     if (!(seconds > 0))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%g seconds: must be above 0", seconds);
-    MIXT_TRY(mixt__group_open_own(c, seconds, &r->joined));
-    r->group = r->joined;
-    r->bucket = BUCKET;
+    MIXT_TRY(mixt__group_open_own(c, seconds, &group));
+    mixt__ranks_join_take(t, group, BUCKET);
     return MIXT_OK;
 }
 

@@ -81,9 +81,8 @@ static mixt_status node_of(const mixt_trainer *t, int64_t index, const mixt__exe
 /** What ranks send before they compress, and in all: the last update sends everything that is left. */
 static void describe_phases(const mixt__trainer *t, mixt_plan_info *info)
 {
-    int64_t updates = mixt__trainer_settings_of(t)->schedule.total_steps,
-            after = mixt__trainer_ranks(t)->compress_after, whole, rest, last = 0;
-    bool compressed = mixt__trainer_ranks(t)->compression.kind != MIXT_COMPRESS_NONE && info->ranks > 1;
+    int64_t updates = mixt__trainer_settings_of(t)->schedule.total_steps, after, whole, rest, last = 0;
+    bool compressed = mixt__ranks_compress(t, &after) && info->ranks > 1;
     info->rank_whole = !compressed ? 0 : updates && updates < after ? updates : after;
     info->rank_whole_sent = info->rank_whole ? mixt__ranks_sent_plain(t) : 0;
     int64_t between = updates > info->rank_whole ? updates - info->rank_whole : 0;
@@ -114,7 +113,7 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->recompute_seconds = step->recompute.seconds;
     info->recompute_bound = step->recompute.lower;
     info->activations_kept_all = step->recompute.kept_all;
-    bool alone = !mixt__trainer_ranks(t->inner)->group && !mixt__trainer_ranks(t->inner)->planned;
+    bool alone = !mixt__ranks_joined(t->inner);
     info->ranks = alone ? 1 : mixt__trainer_settings_of(t->inner)->ranks;
     info->rank_sent = mixt__ranks_sent(t->inner);
     info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(t->inner);

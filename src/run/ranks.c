@@ -361,7 +361,7 @@ static mixt_status see_files(mixt_run *run)
     int blind = 0;
     while (status == MIXT_OK && blind < g->size && !g->words[blind].busy)
         blind++;
-    mixt__trainer_ranks(run->experiment.trainer->inner)->save_parts = blind == g->size;
+    mixt__ranks_set_save_parts(run->experiment.trainer->inner, blind == g->size);
     if (status == MIXT_OK && blind < g->size)
         mixt__run_note(run, true,
                        "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
@@ -452,27 +452,26 @@ mixt_status mixt__run_ranks_policy(mixt_run *run)
 
 void mixt__run_ranks_tell(mixt_run *run)
 {
-    mixt__ranks *r = mixt__trainer_ranks(run->experiment.trainer->inner);
+    mixt__trainer *t = run->experiment.trainer->inner;
     if (!run->group)
         return;
-    r->signal = run->signals ? (int)mixt__signals_stop : 0;
-    r->asked |= run->asking;
+    mixt__ranks_signal(t, run->signals ? (int)mixt__signals_stop : 0);
+    mixt__ranks_ask(t, run->asking);
     if (mixt__events_weigh(run) || run->pressure.wish)
-        r->asked |= MIXT_ASKED_MEMORY;
+        mixt__ranks_ask(t, MIXT_ASKED_MEMORY);
     run->asking = 0;
 }
 
 void mixt__run_ranks_hear(mixt_run *run)
 {
     if (run->group)
-        run->asked |=
-            mixt__trainer_ranks(run->experiment.trainer->inner)->agreed_asked & ~(unsigned)MIXT_ASKED_PATIENCE;
+        run->asked |= mixt__ranks_agreed_asked(run->experiment.trainer->inner) & ~(unsigned)MIXT_ASKED_PATIENCE;
 }
 
 int mixt__run_signal(const mixt_run *run)
 {
     if (run->group)
-        return mixt__trainer_ranks(run->experiment.trainer->inner)->agreed_signal;
+        return mixt__ranks_agreed_signal(run->experiment.trainer->inner);
     return run->signals ? (int)mixt__signals_stop : 0;
 }
 
@@ -480,8 +479,8 @@ void mixt__run_ranks_note(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = e->trainer->inner;
-    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t),
-            whole = mixt__trainer_ranks(t)->compress_after;
+    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t), whole;
+    (void)mixt__ranks_compress(t, &whole);
     char less[128] = "", over[320];
     const char *sums = e->device_sums ? e->device_sums->version : "";
     snprintf(over, sizeof over, "%s%s%s", run->group ? run->group->transport->version : "", *sums ? ", sums over " : "",
@@ -524,19 +523,12 @@ mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(trace));
-    const mixt__ranks *r = mixt__trainer_ranks(run->experiment.trainer->inner);
-    if (!run->group || !r->overlap)
+    mixt__ranks_trace of;
+    if (!run->group || !mixt__ranks_trace_of(run->experiment.trainer->inner, &of))
         return mixt__fail(MIXT_ERROR_STATE, "the run has not trained as one of several ranks");
-    *trace = (mixt_rank_trace){.sent = run->group->bytes};
-    if (r->compressor.pieces) {
-        trace->seconds = trace->waited = r->compressor.seconds;
-    } else {
-        trace->buckets = r->bucket_count;
-        trace->pass = mixt__overlap_passed_at(r->overlap);
-        mixt__overlap_seconds(r->overlap, &trace->seconds, &trace->waited);
-        if (trace->waited > trace->seconds)
-            trace->waited = trace->seconds; // the last may have been waited for by more than it took
-    }
+    *trace = (mixt_rank_trace){.sent = run->group->bytes, .buckets = of.count, .pass = of.passed};
+    trace->seconds = of.seconds;
+    trace->waited = of.waited;
     trace->hidden = trace->seconds > 0 ? 1 - trace->waited / trace->seconds : 0;
     return MIXT_OK;
 }
@@ -544,12 +536,13 @@ mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace)
 mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_bucket *bucket)
 {
     mixt_rank_trace trace;
+    mixt__ranks_trace of;
     MIXT_TRY(mixt__need(bucket));
     MIXT_TRY(mixt_run_rank_trace(run, &trace));
-    if (index < 0 || index >= trace.buckets)
+    if (index < 0 || index >= trace.buckets || !mixt__ranks_trace_of(run->experiment.trainer->inner, &of))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "bucket %lld: there are %lld", (long long)index,
                           (long long)trace.buckets);
-    const mixt__bucket *b = &mixt__trainer_ranks(run->experiment.trainer->inner)->buckets[index];
+    const mixt__bucket *b = &of.buckets[index];
     *bucket = (mixt_rank_bucket){.bytes = b->count * (int64_t)sizeof(float), .ready = b->allowed};
     bucket->begun = b->begun;
     bucket->ended = b->ended;

@@ -335,14 +335,14 @@ void mixt__saves_tell(mixt__saves *c)
     if (!c->saver || !mixt__saver_pending(c->saver))
         return;
     if (mixt__saver_writing(c->saver))
-        mixt__trainer_ranks(c->run->experiment.trainer->inner)->asked |= MIXT_ASKED_PATIENCE;
+        mixt__ranks_ask(c->run->experiment.trainer->inner, MIXT_ASKED_PATIENCE);
     c->told = true;
 }
 
 void mixt__saves_poll(mixt__saves *c)
 {
-    const mixt__ranks *r = mixt__trainer_ranks(c->run->experiment.trainer->inner);
-    if (c->saver && c->told && mixt__saver_pending(c->saver) && !(r->agreed_asked & MIXT_ASKED_PATIENCE))
+    uint32_t agreed = mixt__ranks_agreed_asked(c->run->experiment.trainer->inner);
+    if (c->saver && c->told && mixt__saver_pending(c->saver) && !(agreed & MIXT_ASKED_PATIENCE))
         mixt__saver_settle(c->saver, false);
     hear(c);
 }

@@ -75,7 +75,7 @@ static mixt_status find_culprit(const looking *l, int64_t part, culprit *c)
     const mixt__trainer *t = l->q->trainer;
     const mixt__instrumented_value *v = l->value;
     const mixt__node *node;
-    *c = (culprit){.rank = mixt__trainer_ranks(t)->group ? mixt__trainer_ranks(t)->group->rank : part};
+    *c = (culprit){.rank = mixt__ranks_group(t) ? mixt__ranks_group(t)->rank : part};
     for (int64_t i = 0; i < l->count; i++) {
         MIXT_TRY(mixt__trainer_instrumented_describe(t, i, &node, l->value));
         double bad = badness(l, part, i);

@@ -7,12 +7,12 @@ enum { PATIENCE = 10 }; // times the timeout: one rank may look at samples while
 
 mixt_status mixt__consensus_agree(const mixt__trainer *t, mixt_status status)
 {
-    return mixt__trainer_ranks(t)->group ? mixt__group_agree(mixt__trainer_ranks(t)->group, status) : status;
+    return mixt__ranks_group(t) ? mixt__group_agree(mixt__ranks_group(t), status) : status;
 }
 
 mixt_status mixt__consensus_gather(const mixt__trainer *t, const void *mine, size_t bytes, void **all, int *count)
 {
-    mixt__group *g = mixt__trainer_ranks(t)->group;
+    mixt__group *g = mixt__ranks_group(t);
     *count = g ? g->size : 1;
     *all = mixt__alloc((size_t)*count * bytes);
     mixt_status status =
@@ -32,7 +32,7 @@ mixt_status mixt__consensus_any(const mixt__trainer *t, bool *so, int *rank)
 {
     bool *all;
     int count;
-    if (!mixt__trainer_ranks(t)->group)
+    if (!mixt__ranks_group(t))
         return MIXT_OK;
     MIXT_TRY(mixt__consensus_gather(t, so, sizeof *so, (void **)&all, &count));
     *so = false;
@@ -48,7 +48,7 @@ mixt_status mixt__consensus_take(const mixt__trainer *t, int rank, void *data, s
 {
     char *all;
     int count;
-    if (!mixt__trainer_ranks(t)->group)
+    if (!mixt__ranks_group(t))
         return MIXT_OK;
     MIXT_TRY(mixt__consensus_gather(t, data, bytes, (void **)&all, &count));
     memcpy(data, all + (size_t)rank * bytes, bytes);

@@ -166,19 +166,6 @@ static mixt_status find_own_weight(const mixt__inquiry *q, suspect *found)
     return MIXT_OK;
 }
 
-/** The rank from which the others have a weight; -1: each makes its own. */
-static int owner_of(const mixt__trainer *t, const suspect *s)
-{
-    const mixt__owners *o = &mixt__trainer_ranks(t)->owners;
-    int rank = 0;
-    if (!mixt__ranks_sharded(t))
-        return -1;
-    int64_t group = mixt__owners_group(o, s->segment);
-    while (rank + 1 < o->ranks && s->element >= mixt__owners_cut(o, mixt__trainer_params(t), group, rank + 1))
-        rank++;
-    return rank;
-}
-
 /** Of which rank such a weight is: the one to blame, where that is known. One that several have is the owner's, who
  * gave it to them; else it is that of the rank where it is furthest. */
 static int choose_rank(const mixt__inquiry *q, const suspect *all, int count)
@@ -190,7 +177,7 @@ static int choose_rank(const mixt__inquiry *q, const suspect *all, int count)
         have += all[i].segment >= 0;
         worst = all[i].worst > all[worst].worst ? i : worst;
     }
-    int owner = have > 1 ? owner_of(q->trainer, &all[worst]) : -1;
+    int owner = have > 1 ? mixt__ranks_owner_of(q->trainer, all[worst].segment, all[worst].element) : -1;
     return owner >= 0 && all[owner].segment >= 0 ? owner : worst;
 }
 

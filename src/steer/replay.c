@@ -101,7 +101,7 @@ mixt_status mixt__replay_enter_fp32(mixt__replay *r)
     mixt__trainer_set(t, &fp32);
     mixt_status status = mixt__consensus_agree(t, fit(t));
     if (status == MIXT_OK) {
-        mixt_status mine = mixt__rank0_first(mixt__trainer_ranks(t)->group, mixt__trainer_device(t), recompile, t);
+        mixt_status mine = mixt__rank0_first(mixt__ranks_group(t), mixt__trainer_device(t), recompile, t);
         r->fp32 = mine == MIXT_OK;
         status = mixt__consensus_agree(t, mine);
     }

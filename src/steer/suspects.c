@@ -332,7 +332,7 @@ static mixt_status judge_suspect(court *c)
 static mixt_status judge(court *c)
 {
     mixt__inquiry *q = c->q;
-    const mixt__group *group = mixt__trainer_ranks(q->trainer)->group;
+    const mixt__group *group = mixt__ranks_group(q->trainer);
     MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
     bool here = !group || group->rank == c->rank;
     MIXT_TRY(mixt__consensus_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));

@@ -39,11 +39,6 @@ mixt__params *mixt__trainer_params(const mixt__trainer *t)
     return t->params;
 }
 
-mixt__ranks *mixt__trainer_ranks(const mixt__trainer *t)
-{
-    return (mixt__ranks *)(uintptr_t)&t->ranks; // a record of its own, whose fields its callers set
-}
-
 const mixt__recompute_choice *mixt__trainer_recompute(const mixt__trainer *t)
 {
     return &t->recompute;
@@ -196,11 +191,12 @@ mixt_status mixt__trainer_new_planner(const mixt__trainer *t, mixt__trainer **pl
     *planner = p;
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to plan a step");
-    p->ranks = (mixt__ranks){.planned = t->ranks.group || t->ranks.planned, .zero = t->ranks.zero};
+    p->ranks = (mixt__ranks){.planned = mixt__ranks_joined(t)};
+    p->ranks.shards.zero = t->ranks.shards.zero;
     p->ranks.format = t->ranks.format;
-    p->ranks.bucket = t->ranks.bucket;
-    p->ranks.compression = t->ranks.compression;
-    p->ranks.on_device = t->ranks.on_device;
+    p->ranks.behind.bucket = t->ranks.behind.bucket;
+    p->ranks.alone.compression = t->ranks.alone.compression;
+    p->ranks.device.on_device = t->ranks.device.on_device;
     p->lengths.count = t->lengths.count;
     memcpy(p->lengths.spec, t->lengths.spec, sizeof t->lengths.spec);
     mixt__trainer_want_layers(p, t->layers.wanted);

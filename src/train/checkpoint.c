@@ -152,7 +152,7 @@ mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *t)
 mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *t)
 {
     bool several = t->ranks.group || t->ranks.planned; // as mixt__ranks_discrete, before there is any memory
-    bool apart = t->ranks.owners.ranks || mixt__feedback_tensors(t);
+    bool apart = t->ranks.shards.owners.ranks || mixt__feedback_tensors(t);
     return several && apart ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE;
 }
 

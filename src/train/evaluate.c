@@ -28,7 +28,7 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
     if (!t->eval)
         return (mixt__trainer_bytes){0};
     batch_bytes(&t->eval_spec, batch);
-    plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
+    plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.shards.gathers[MIXT_GATHER_EVAL].bytes;
     if (t->device->backend->host_memory)
         return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
     size_t gathered = mixt__sharded_host_bytes(t, MIXT_GATHER_EVAL);
@@ -88,7 +88,7 @@ static bool take_buffers(mixt__trainer *t)
     t->eval_input = mixt__alloc(bytes[0]);
     t->eval_target = mixt__alloc(bytes[1]);
     bool complete = t->eval_input && t->eval_target;
-    size_t window = t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
+    size_t window = t->ranks.shards.gathers[MIXT_GATHER_EVAL].bytes;
     if (window)
         t->eval_window = mixt__device_alloc(t->device, window);
     complete = complete && (!window || t->eval_window);

@@ -25,13 +25,13 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     t->settings.batch = batch / split;
     mixt__spec_resize(&t->spec, batch / split);
     mixt__lengths_resize(t, batch / split);
-    mixt__gather reading = t->ranks.gathers[MIXT_GATHER_EVAL];
-    t->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
+    mixt__gather reading = t->ranks.shards.gathers[MIXT_GATHER_EVAL];
+    t->ranks.shards.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     t->eval = NULL; // which hangs on the policy and its own batch alone
     mixt_status status = mixt__trainer_recompile(t);
     t->eval = eval;
-    t->ranks.gathers[MIXT_GATHER_EVAL] = reading;
-    t->ranks.gathers[MIXT_GATHER_EVAL].params = t->params;
+    t->ranks.shards.gathers[MIXT_GATHER_EVAL] = reading;
+    t->ranks.shards.gathers[MIXT_GATHER_EVAL].params = t->params;
     if (status != MIXT_OK) {
         t->settings = settings;
         t->spec = spec;
@@ -48,9 +48,9 @@ static void move_evaluation(mixt__trainer *from, mixt__trainer *to)
     to->eval_target = from->eval_target;
     to->eval_window = from->eval_window;
     to->eval_gathered = from->eval_gathered;
-    to->ranks.gathers[MIXT_GATHER_EVAL] = from->ranks.gathers[MIXT_GATHER_EVAL];
+    to->ranks.shards.gathers[MIXT_GATHER_EVAL] = from->ranks.shards.gathers[MIXT_GATHER_EVAL];
     from->eval_window = from->eval_gathered = NULL;
-    from->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
+    from->ranks.shards.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     to->predict = from->predict;
     to->predict_input = from->predict_input;
     to->predict_output = from->predict_output;

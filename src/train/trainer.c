@@ -96,7 +96,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.compression.kind != MIXT_COMPRESS_NONE)
+    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.alone.compression.kind != MIXT_COMPRESS_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "moments in %s and compressed exchanges do not go together: ranks that "
                           "compress tell each other of their moments in fp32",
@@ -398,7 +398,7 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     mixt__trainer_free_predict(t);
     mixt__executable_free(t->eval);
     t->eval = NULL;
-    mixt__gather_free(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    mixt__gather_free(&t->ranks.shards.gathers[MIXT_GATHER_EVAL]);
     if (t->eval_window)
         mixt__device_free(t->device, t->eval_window);
     if (t->eval_gathered)
@@ -465,9 +465,9 @@ static mixt_status recompile_empty(mixt__trainer *t)
     t->lengths.steps = t->lengths.instrumented = (mixt__length_steps){{0}};
     t->params = NULL;
     t->backward_order = NULL;
-    t->ranks.owners = (mixt__owners){0};
-    t->ranks.window = (mixt__stage){0};
-    memset(t->ranks.gathers, 0, sizeof t->ranks.gathers);
+    t->ranks.shards.owners = (mixt__owners){0};
+    t->ranks.shards.window = (mixt__stage){0};
+    memset(t->ranks.shards.gathers, 0, sizeof t->ranks.shards.gathers);
     mixt_status status = mixt__trainer_compile(t, &before.spec);
     if (status != MIXT_OK) {
         mixt__free(t->backward_order);

@@ -10,7 +10,7 @@
 #include "mixt/train.h"
 #include "runtime/compile.h"
 #include "train/feed.h"
-#include "train/dist/ranks.h"
+#include "train/dist/join.h"
 #include "model/model.h"
 
 #include <signal.h>
@@ -75,8 +75,6 @@ mixt__executable *mixt__trainer_compiled(const mixt__trainer *t);
 const mixt__batch_spec *mixt__trainer_spec(const mixt__trainer *t);
 /** Its parameters; NULL: it is not compiled. */
 mixt__params *mixt__trainer_params(const mixt__trainer *t);
-/** How it shares updates with others. */
-mixt__ranks *mixt__trainer_ranks(const mixt__trainer *t);
 /** What is computed again in the newest step that was compiled, or could not be. */
 const mixt__recompute_choice *mixt__trainer_recompute(const mixt__trainer *t);
 /** Whether it has the memory of its step. */

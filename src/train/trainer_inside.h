@@ -3,6 +3,7 @@
 #define MIXT_TRAIN_TRAINER_INSIDE_H
 
 #include "train/frozen_file.h"
+#include "train/dist/ranks.h"
 #include "train/trainer.h"
 
 /** Environment variables that change the bits of a step, as they were when it was compiled. */

@@ -90,16 +90,17 @@ static void train(rank *r)
     mixt_context *ctx;
     mixt_trainer *t = open_trainer(&ctx, RANKS);
     mixt__ranks *ranks = &t->inner->ranks;
-    ranks->group = r->group;
-    ranks->bucket = 100;
-    ranks->compression = (mixt__compression){.kind = MIXT_COMPRESS_TOPK, .percent = PERCENT};
+    mixt__joining how = {.group = r->group, .format = MIXT_DTYPE_FP32, .bucket = 100};
+    how.compression = (mixt__compression){.kind = MIXT_COMPRESS_TOPK, .percent = PERCENT};
+    mixt__ranks_join_with(t->inner, &how);
+    mixt__ranks_set_save_parts(t->inner, false); // each thread is asked for what all ranks have
     CHECK(r, compile(t) == MIXT_OK);
     for (int u = 0; u < UPDATES; u++)
         CHECK(r, mixt_trainer_step_on(t, inputs[u], targets[u], NULL) == MIXT_OK);
     for (int i = 0; i < PARAMS; i++)
         CHECK(r, mixt_trainer_param_get(t, i, by_ranks[r->index][i]) == MIXT_OK);
     for (int64_t i = 0; i < t->inner->params->total; i++)
-        not_sent[r->index] += fabsf(ranks->feedback[i]);
+        not_sent[r->index] += fabsf(ranks->alone.feedback[i]);
     save(r, t->inner);
     ranks->group = NULL; // the thread's own
     mixt_close(ctx);

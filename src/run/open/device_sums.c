@@ -33,7 +33,6 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
 {
     char id[MIXT_DEVICE_ID_SIZE] = "";
     int rank = e->group ? e->group->rank : 0, size = e->group ? e->group->size : 1;
-    mixt__ranks *r = mixt__trainer_ranks(e->trainer->inner);
     if (!e->on_device)
         return MIXT_OK;
     mixt_status status = check_device(e);
@@ -44,7 +43,7 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
         MIXT_TRY(mixt__group_broadcast(e->group, id, sizeof id, MIXT_PATIENCE));
     }
     MIXT_TRY(status);
-    r->on_device = true;
+    mixt__ranks_sum_on_device(e->trainer->inner, NULL);
     if (e->planned)
         return MIXT_OK;
     const mixt__beside *beside = e->context->device->backend->beside;
@@ -52,6 +51,6 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
                                     &e->device_sums);
     if (e->group)
         status = mixt__group_agree(e->group, status);
-    r->sums = e->device_sums;
+    mixt__ranks_sum_on_device(e->trainer->inner, e->device_sums);
     return status;
 }

@@ -385,19 +385,16 @@ static mixt_status compile(mixt__experiment *e)
 /** How the trainer shares its updates with others. */
 static mixt_status join_ranks(mixt__experiment *e)
 {
-    mixt__ranks *r = mixt__trainer_ranks(e->trainer->inner);
-    r->group = e->group;
-    r->planned = e->planned;
-    r->save_parts = true; // until it is known that ranks do not see the same files
-    r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
-    r->format = mixt_dtype_parse(text(e, MIXT_KEY_DIST_REDUCE));
-    r->check = number(e, MIXT_KEY_DIST_CHECK);
-    r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
-    MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression));
-    if (r->compression.kind == MIXT_COMPRESS_NONE)
-        return MIXT_OK;
-    return mixt__compress_after_parse(text(e, MIXT_KEY_DIST_COMPRESS_AFTER), &r->compression, e->total_steps,
-                                      &r->compress_after);
+    mixt__joining how = {.group = e->group, .planned = e->planned, .zero = (int)number(e, MIXT_KEY_DIST_ZERO)};
+    how.format = mixt_dtype_parse(text(e, MIXT_KEY_DIST_REDUCE));
+    how.check = number(e, MIXT_KEY_DIST_CHECK);
+    how.bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
+    MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &how.compression));
+    if (how.compression.kind != MIXT_COMPRESS_NONE)
+        MIXT_TRY(mixt__compress_after_parse(text(e, MIXT_KEY_DIST_COMPRESS_AFTER), &how.compression, e->total_steps,
+                                            &how.compress_after));
+    mixt__ranks_join_with(e->trainer->inner, &how);
+    return MIXT_OK;
 }
 
 mixt_status mixt__experiment_ctc_too_short(const mixt__experiment *e, mixt__ctc_too_short *too_short, int64_t *stride)

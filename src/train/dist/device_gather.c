@@ -5,7 +5,7 @@
 
 void mixt__device_gather_begin(mixt__trainer *t, int which)
 {
-    mixt__gather *a = t->ranks.reading = &t->ranks.gathers[which];
+    mixt__gather *a = t->ranks.shards.reading = &t->ranks.shards.gathers[which];
     a->own = mixt__params_weights(t->params);
     a->next = a->asked = 0;
 }
@@ -19,25 +19,25 @@ static mixt_status put(void *user, void *to, const float *from, int64_t count, m
 
 static mixt_status spread(void *user, void *data, const int64_t *cuts, size_t size)
 {
-    return ((mixt__trainer *)user)->ranks.sums->gather(data, cuts, size);
+    return ((mixt__trainer *)user)->ranks.device.sums->gather(data, cuts, size);
 }
 
 /** The number of a stay among marks: behind those of sums. */
 static int64_t mark_of(const mixt__ranks *r, int64_t stay)
 {
-    return r->bucket_count + stay;
+    return r->behind.bucket_count + stay;
 }
 
 mixt_status mixt__device_gather_prepare(mixt__trainer *t, int64_t next)
 {
     mixt__ranks *r = &t->ranks;
-    mixt__gather *a = r->reading;
+    mixt__gather *a = r->shards.reading;
     mixt__gather_means means = {.put = put, .spread = spread, .user = t};
     for (; a->asked < a->count && a->stays[a->asked].begin <= next; a->asked++) {
-        MIXT_TRY(mixt__gather_fetch(a, a->asked, r->cuts, &means));
-        MIXT_TRY(r->sums->mark(mark_of(r, a->asked)));
+        MIXT_TRY(mixt__gather_fetch(a, a->asked, r->shards.cuts, &means));
+        MIXT_TRY(r->device.sums->mark(mark_of(r, a->asked)));
     }
     for (; a->next < a->count && a->stays[a->next].first <= next; a->next++)
-        MIXT_TRY(r->sums->join(mark_of(r, a->next)));
+        MIXT_TRY(r->device.sums->join(mark_of(r, a->next)));
     return MIXT_OK;
 }

@@ -13,39 +13,42 @@
 static mixt_status fetch(mixt__trainer *t, int64_t index)
 {
     const mixt__beside *beside = t->device->backend->beside;
-    const mixt__bucket *b = &t->ranks.buckets[index];
+    const mixt__bucket *b = &t->ranks.behind.buckets[index];
     size_t bytes = (size_t)b->count * sizeof(float);
     const float *made =
         mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
-    MIXT_TRY(beside->copy(t->device, t->ranks.staged + b->begin, made, bytes));
-    return beside->copy(t->device, &t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
+    MIXT_TRY(beside->copy(t->device, t->ranks.device.staged + b->begin, made, bytes));
+    return beside->copy(t->device, &t->ranks.device.arrived[index], &t->control->scale,
+                        sizeof *t->ranks.device.arrived);
 }
 
 /** Each slice of a group to its owner. */
 static mixt_status reduce(mixt__trainer *t, int64_t index)
 {
     mixt__ranks *r = &t->ranks;
-    const mixt__bucket *b = &r->buckets[index];
-    mixt__owners_cuts(&r->owners, t->params, b->group, r->cuts);
-    MIXT_TRY(r->sums->reduce(mixt__sharded_made(t, b), r->cuts, mixt__sharded_mine(t, b->group)));
-    return r->sums->mark(index);
+    const mixt__bucket *b = &r->behind.buckets[index];
+    mixt__owners_cuts(&r->shards.owners, t->params, b->group, r->shards.cuts);
+    MIXT_TRY(r->device.sums->reduce(mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
+    return r->device.sums->mark(index);
 }
 
 static mixt_status send(mixt__trainer *t, int64_t index)
 {
-    const mixt__bucket *b = &t->ranks.buckets[index];
-    if (!t->ranks.sums)
+    const mixt__bucket *b = &t->ranks.behind.buckets[index];
+    if (!t->ranks.device.sums)
         return fetch(t, index);
-    return mixt__sharded_gradients(t) ? reduce(t, index)
-                                      : t->ranks.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
+    return mixt__sharded_gradients(t)
+               ? reduce(t, index)
+               : t->ranks.device.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
 }
 
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
 {
     mixt__ranks *r = &t->ranks;
-    for (; r->summed < r->bucket_count && r->buckets[r->summed].ready <= node; r->summed++)
-        if (r->sum_status == MIXT_OK)
-            r->sum_status = send(t, r->summed);
+    for (; r->device.summed < r->behind.bucket_count && r->behind.buckets[r->device.summed].ready <= node;
+         r->device.summed++)
+        if (r->device.sum_status == MIXT_OK)
+            r->device.sum_status = send(t, r->device.summed);
 }
 
 static void node_passed(void *user, int64_t node)
@@ -55,14 +58,14 @@ static void node_passed(void *user, int64_t node)
 
 void mixt__device_sums_expect(mixt__trainer *t)
 {
-    if (t->ranks.arrived)
-        memset(t->ranks.arrived, 0, (size_t)t->ranks.bucket_count * sizeof *t->ranks.arrived);
+    if (t->ranks.device.arrived)
+        memset(t->ranks.device.arrived, 0, (size_t)t->ranks.behind.bucket_count * sizeof *t->ranks.device.arrived);
 }
 
 mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 {
-    t->ranks.summed = 0;
-    t->ranks.sum_status = MIXT_OK;
+    t->ranks.device.summed = 0;
+    t->ranks.device.sum_status = MIXT_OK;
     if (mixt__sharded_gradients(t))
         return mixt__discrete_begin(t, run);
     if (!mixt__trainer_runs_planned(t))
@@ -75,20 +78,20 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
 {
     const mixt__ranks *r = &t->ranks;
-    return r->sums ? r->sums->join(count - 1) : t->device->backend->beside->join(t->device);
+    return r->device.sums ? r->device.sums->join(count - 1) : t->device->backend->beside->join(t->device);
 }
 
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (r->local) // they are not summed
+    if (r->alone.local) // they are not summed
         return MIXT_OK;
-    if (!r->buckets)
-        return mixt__device_copy(t->device, r->staged, mixt__params_gradients(t->params),
+    if (!r->behind.buckets)
+        return mixt__device_copy(t->device, r->device.staged, mixt__params_gradients(t->params),
                                  (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
-    MIXT_TRY(r->sum_status);
-    return r->sums ? r->sums->join(-1) : t->device->backend->beside->join(t->device);
+    MIXT_TRY(r->device.sum_status);
+    return r->device.sums ? r->device.sums->join(-1) : t->device->backend->beside->join(t->device);
 }
 
 /* ---- waiting ---- */
@@ -110,30 +113,31 @@ mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *numb
 static mixt_status hand_over(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    if (!r->reading) { // else it has begun with the pass
-        r->let = r->handed = 0;
-        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+    if (!r->shards.reading) { // else it has begun with the pass
+        r->behind.let = r->behind.handed = 0;
+        mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
     }
-    r->begun = true;
-    MIXT_TRY(mixt__discrete_allow(t, r->reading ? r->reading->job_count : r->bucket_count));
+    r->behind.begun = true;
+    MIXT_TRY(mixt__discrete_allow(t, r->shards.reading ? r->shards.reading->job_count : r->behind.bucket_count));
     return mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_wait(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (r->group && r->sums)
-        MIXT_TRY(mixt__group_await(r->group, r->sums)); // and then there is nothing left to wait for
-    return r->overlap && !r->local ? hand_over(t) : mixt__device_synchronize(t->device);
+    if (r->group && r->device.sums)
+        MIXT_TRY(mixt__group_await(r->group, r->device.sums)); // and then there is nothing left to wait for
+    return r->behind.overlap && !r->alone.local ? hand_over(t) : mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_gather(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__owners_cuts(&r->owners, p, g, r->cuts);
-        MIXT_TRY(r->sums->gather(mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
+        mixt__owners_cuts(&r->shards.owners, p, g, r->shards.cuts);
+        MIXT_TRY(r->device.sums->gather(mixt__params_weights(p) + r->shards.owners.begins[g], r->shards.cuts,
+                                        sizeof(float)));
     }
-    return r->sums->join(-1);
+    return r->device.sums->join(-1);
 }

@@ -9,6 +9,7 @@
 #define MIXT_TRAIN_FEEDBACK_H
 
 #include "train/checkpoint.h"
+#include "train/dist/ranks.h"
 
 /** Elements of a snapshot's copies; 0: there are none. */
 int64_t mixt__feedback_elements(const mixt__trainer *t, mixt__snapshot_kind kind);

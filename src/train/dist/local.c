@@ -20,11 +20,11 @@ static mixt__compress_piece add_segment(const mixt__trainer *t, mixt__compressor
 bool mixt__local_plan(const mixt__trainer *t, mixt__compressor *c)
 {
     const mixt__ranks *r = &t->ranks;
-    *c = (mixt__compressor){.how = r->compression, .group = r->group, .ranks = t->settings.ranks};
+    *c = (mixt__compressor){.how = r->alone.compression, .group = r->group, .ranks = t->settings.ranks};
     if (c->how.kind == MIXT_COMPRESS_NONE || c->ranks == 1 || (!r->group && !r->planned))
         return false;
     c->total = t->params->total;
-    c->bucket = r->bucket;
+    c->bucket = r->behind.bucket;
     for (int64_t i = 0; i < t->params->segment_count; i++)
         (void)add_segment(t, c, i);
     return true;
@@ -32,7 +32,7 @@ bool mixt__local_plan(const mixt__trainer *t, mixt__compressor *c)
 
 void mixt__local_prepare(mixt__trainer *t)
 {
-    mixt__compressor *c = &t->ranks.compressor, planned;
+    mixt__compressor *c = &t->ranks.alone.compressor, planned;
     (void)mixt__local_plan(t, &planned);
     planned.pieces = c->pieces;
     planned.factors = c->factors;
@@ -63,7 +63,7 @@ int64_t mixt__local_sent(const mixt__trainer *t, bool whole)
 /** The masters where the host can work on them. */
 static float *host_masters(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.staged;
+    return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.device.staged;
 }
 
 static size_t bytes_of(const mixt__trainer *t)
@@ -75,14 +75,14 @@ static mixt_status fetch(const mixt__trainer *t)
 {
     return t->device->backend->host_memory
                ? MIXT_OK
-               : mixt__device_download(t->device, t->ranks.staged, mixt__params_weights(t->params), bytes_of(t));
+               : mixt__device_download(t->device, t->ranks.device.staged, mixt__params_weights(t->params), bytes_of(t));
 }
 
 /** Back to the device, and rounded to the working copies. */
 static mixt_status store(const mixt__trainer *t)
 {
     if (!t->device->backend->host_memory)
-        MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.staged, bytes_of(t)));
+        MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.device.staged, bytes_of(t)));
     return mixt__discrete_round_copies(t);
 }
 
@@ -123,25 +123,25 @@ static void swap(void *argument, int64_t begin, int64_t end, int thread)
 static void for_all(const mixt__trainer *t, mixt__range_fn *work)
 {
     enum { GRAIN = 4096 };
-    exchanged e = {host_masters(t), t->ranks.feedback};
+    exchanged e = {host_masters(t), t->ranks.alone.feedback};
     mixt__parallel(t->params->total, GRAIN, work, &e);
 }
 
 mixt_status mixt__local_begin(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    bool local = r->feedback && t->attempts > r->compress_after;
-    if (local != r->local &&
+    bool local = r->alone.feedback && t->attempts > r->alone.compress_after;
+    if (local != r->alone.local &&
         !t->device->backend->host_memory) { // passes were recorded with sums of gradients, or without
         MIXT_TRY(mixt__device_synchronize(t->device));
         mixt__feed_forget(&t->feed);
     }
-    r->local = local;
+    r->alone.local = local;
     if (!local)
         return MIXT_OK;
     MIXT_TRY(fetch(t));
     for_all(t, take_own);
-    r->own_weights = true;
+    r->alone.own_weights = true;
     return store(t);
 }
 
@@ -154,21 +154,21 @@ static mixt_status make_common(mixt__trainer *t, bool exchange)
     MIXT_TRY(fetch(t));
     for_all(t, subtract);
     if (exchange)
-        status = mixt__compress_exchange(&r->compressor, host_masters(t), r->feedback, last);
+        status = mixt__compress_exchange(&r->alone.compressor, host_masters(t), r->alone.feedback, last);
     for_all(t, swap);
-    r->own_weights = false;
+    r->alone.own_weights = false;
     MIXT_TRY(store(t));
     return status;
 }
 
 mixt_status mixt__local_finish(mixt__trainer *t)
 {
-    return make_common(t, !t->ranks.overflowed);
+    return make_common(t, !t->ranks.alone.overflowed);
 }
 
 void mixt__local_leave(mixt__trainer *t)
 {
-    if (t->ranks.own_weights)
+    if (t->ranks.alone.own_weights)
         (void)make_common(t, false); // what failed first is what is told
 }
 
@@ -186,14 +186,14 @@ mixt_status mixt__local_control(mixt__trainer *t, mixt__update *update)
     MIXT_TRY(mixt__device_download(t->device, &after, t->control, sizeof after));
     found mine = {after.found_inf, after.bad_segment, after.grad_norm};
     MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 1));
-    r->overflowed = false;
+    r->alone.overflowed = false;
     int32_t segment = -1; // the first rank's that has one
     for (int rank = 0; rank < g->size; rank++) {
-        r->overflowed = r->overflowed || all[rank].overflow;
+        r->alone.overflowed = r->alone.overflowed || all[rank].overflow;
         segment = segment < 0 ? all[rank].segment : segment;
         squares += (double)all[rank].norm * (double)all[rank].norm;
     }
-    if (r->overflowed && !after.found_inf) {
+    if (r->alone.overflowed && !after.found_inf) {
         update->skip = true;
         MIXT_TRY(mixt__device_upload(t->device, t->control, &before, sizeof before));
         MIXT_TRY(mixt__device_step_control(t->device, update));

@@ -9,14 +9,14 @@ mixt_status mixt__rank_hash_take(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     const float *weights = mixt__params_weights(t->params);
     size_t bytes = (size_t)t->params->total * sizeof *weights;
-    if (!r->check || t->attempts % r->check || t->params->shard.masters) // of which nobody else has the same
+    if (!r->sums.check || t->attempts % r->sums.check || t->params->shard.masters) // of which nobody else has the same
         return MIXT_OK;
     if (!t->device->backend->host_memory) {
-        MIXT_TRY(mixt__device_download(t->device, r->staged, weights, bytes));
-        weights = r->staged;
+        MIXT_TRY(mixt__device_download(t->device, r->device.staged, weights, bytes));
+        weights = r->device.staged;
     }
-    r->hash = (int64_t)mixt__checksum(weights, bytes);
-    r->hashed = t->attempts;
+    r->sums.hash = (int64_t)mixt__checksum(weights, bytes);
+    r->sums.hashed = t->attempts;
     return MIXT_OK;
 }
 
@@ -45,5 +45,5 @@ mixt_status mixt__rank_hash_compare(const mixt__trainer *t, const int64_t *hashe
         MIXT_ERROR_STATE,
         "%s has computed other weights than rank %d%s, found after update %lld (dist.check): go on from a "
         "checkpoint before that, on a machine that can be trusted",
-        who, most, g->size > 2 ? " and most others" : "", (long long)t->ranks.hashed);
+        who, most, g->size > 2 ? " and most others" : "", (long long)t->ranks.sums.hashed);
 }

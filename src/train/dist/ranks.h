@@ -18,110 +18,30 @@
 #define MIXT_TRAIN_RANKS_H
 
 #include "backend/backend.h"
-#include "dist/compress.h"
-#include "dist/overlap.h"
 #include "graph/graph.h"
 #include "runtime/executable.h"
 #include "train/pass_weights.h"
-#include "train/dist/gather.h"
-#include "train/dist/stage.h"
+#include "train/dist/join.h"
+#include "train/dist/part_discrete.h"
+#include "train/dist/part_local.h"
+#include "train/dist/part_overlap.h"
+#include "train/dist/part_shards.h"
+#include "train/dist/part_sums.h"
 
-typedef struct mixt__trainer mixt__trainer;
-
-/** A running statistic, in the arena of state. */
-typedef struct mixt__moved {
-    int64_t offset, count;
-    double share; // see mixt__op
-} mixt__moved;
-
-/** Passes that read weights. */
-enum { MIXT_GATHER_TRAIN, MIXT_GATHER_INSTRUMENTED, MIXT_GATHER_EVAL, MIXT_GATHERS };
-
+/** By part: functions of a part's header, where it has one, work on that and on whom the updates are made with. */
 typedef struct mixt__ranks {
-    mixt__group *group;               // borrowed; NULL: this process makes all parts
-    mixt__group *joined;              // the same where it is the trainer's own
-    bool planned;                     // only to be looked at: as with a group, of which there is none
-    int zero;                         // what ranks share out: 1: moments; 2: gradients too; 3: masters too
-    bool save_parts;                  // every rank writes its part of a checkpoint; else rank 0 collects and writes
-    mixt_dtype format;                // in which gradients travel
-    int64_t bucket;                   // elements that are under way at once
-    mixt__compression compression;    // what travels of weights that ranks update by themselves: train/dist/local.h …
-    int64_t compress_after;           // … after so many updates that they make together
-    int64_t check;                    // updates after which weights are compared; 0: never
-    int64_t hashed;                   // the newest of those
-    int64_t hash;                     // of the weights after it
-    int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
-    uint32_t asked, agreed_asked;     // the same of what observers ask for
-    mixt__moved *moved;               // statistics that passes move
-    int64_t moved_count, moved_total; // of those; of their elements
-    float *sum;                       // one process: of the parts so far
-    float *start;                     // (moved_total) statistics before the update
-    void *workspace;                  // of the sum over ranks
-    mixt__bucket *buckets;            // of the gradients, in the order in which the backward pass completes them
-    int64_t bucket_count;
-    mixt__overlap *overlap;             // sums them while it goes on; NULL: not with a group
-    bool begun;                         // the sum of this update
-    bool local;                         // this update: every rank makes it by itself
-    bool own_weights;                   // the masters are this rank's own; else those that all have in common
-    bool overflowed;                    // on some rank: all skip the update
-    float *feedback;                    // (total) where ranks compress: common weights less this rank's own
-    mixt__compressor compressor;        // and what exchanges them
-    int64_t step;                       // elements of a bucket at most
-    mixt__owners owners;                // where state is sharded: who owns what
-    mixt__stage window;                 // where gradients are made that are sharded
-    mixt__gather gathers[MIXT_GATHERS]; // where masters are sharded: when they are there
-    mixt__gather *reading;              // of the pass that runs; NULL: its weights are there
-    int64_t taken;                      // groups whose memory this pass has taken
-    int64_t *cuts;                      // (ranks + 1) of the group that is worked on
-    mixt__segment *own;                 // this rank's segments, or parts of those, in its own arenas
-    int64_t *own_first;                 // (groups + 1) among those
-    mixt__segment *chunks;              // of its gradients, where those are sharded
-    int64_t *chunk_first;               // (groups + 1) among those
-    int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
-    mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them, then in the order of the flat arenas
-    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is sharded; then in that order
-    float *lamb_ratios;                 // (segments), then those of `own`
-    char *mine, *all;                   // what ranks tell each other after their passes
-    float *added;                       // (passes, moved_total) what each pass adds to the statistics
-    float *staged;                      // of a device with memory of its own: where gradients wait on the host
-    size_t update_bytes, measure_bytes; // of a device with memory of its own: what an update of slices takes
-    mixt__segment_stats *segment_stats; // the same: those of all gradients, on the host
-    float *masters;                     // the same: this rank's, on the host, where they are sharded
-    char *gathered;                     // the same: where the host gathers groups of weights
-    int64_t let, handed;                // jobs of this pass that may go; sums among them
-    void *own_workspace;                // device: of the update of `own`, a part for each group
-    void *measure_workspace;            // device: of the statistics of `chunks`
-    mixt__segment_stats *own_stats;     // device: those statistics
-    mixt__control *still;               // device: of an update that changes nothing
-    bool on_device;                     // gradients are summed in the device's memory: see train/dist/device_sums.h
-    uint32_t *arrived;                  // (buckets) of those: not 0: it is on the host
-    const mixt__device_sums *sums;      // by this; NULL: they are not, or the ranks are only planned. Borrowed
-    int64_t summed;                     // buckets of this update so far
-    mixt_status sum_status;
+    mixt__group *group;  // borrowed; NULL: this process makes all parts
+    mixt__group *joined; // the same where it is the trainer's own
+    bool planned;        // only to be looked at: as with a group, of which there is none
+    bool save_parts;     // every rank writes its part of a checkpoint; else rank 0 collects and writes
+    mixt_dtype format;   // in which gradients travel
+    mixt__part_sums sums;
+    mixt__part_overlap behind;
+    mixt__part_shards shards;
+    mixt__part_local alone;
+    mixt__part_discrete device;
 } mixt__ranks;
 
-/** Passes of an update that one part has, and the first that this process makes. */
-int64_t mixt__ranks_passes(const mixt__trainer *t);
-int64_t mixt__ranks_first(const mixt__trainer *t);
-/** Parts that this process makes: all, or one. */
-int64_t mixt__ranks_parts(const mixt__trainer *t);
-
-/** Passes that this process makes. */
-int64_t mixt__ranks_made(const mixt__trainer *t);
-
-/** Bytes of what an update of several parts takes beside a step: where the trainer's own memory lies, and of the host
- *  where that is another. Needs compile. */
-size_t mixt__ranks_bytes(const mixt__trainer *t);
-size_t mixt__ranks_host_bytes(const mixt__trainer *t);
-/** Bytes that this rank, of planned ones the first, sends in an update; with sharded moments a few more than are
- *  sent. Needs compile. Where ranks compress: in one that they make by themselves, but not the last. */
-int64_t mixt__ranks_sent(const mixt__trainer *t);
-/** The same in the run's last update. */
-int64_t mixt__ranks_sent_last(const mixt__trainer *t);
-/** Of those, all but gradients and their sums. */
-int64_t mixt__ranks_sent_beside(const mixt__trainer *t);
-/** The same in one that they make together. */
-int64_t mixt__ranks_sent_plain(const mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
@@ -150,12 +70,6 @@ mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update);
 /** The optimizer: of all parameters, or of this rank's, which then go to the others. */
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 
-/** Whether moments are sharded. */
-bool mixt__ranks_sharded(const mixt__trainer *t);
-/** Whether every rank saves its part. */
-bool mixt__ranks_save_parts(const mixt__trainer *t);
-/** Whether ranks have state of their own, which must be collected before rank 0 can save it alone. */
-bool mixt__ranks_discrete(const mixt__trainer *t);
 /** Copies of what a rank has of its own, in host memory. */
 typedef struct mixt__ranks_own {
     char *const *roles; // (MIXT_PARAM_ROLES) by place in the table

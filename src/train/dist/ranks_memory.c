@@ -12,7 +12,8 @@
 
 float *mixt__ranks_gradients(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory || t->ranks.sums ? mixt__params_gradients(t->params) : t->ranks.staged;
+    return t->device->backend->host_memory || t->ranks.device.sums ? mixt__params_gradients(t->params)
+                                                                   : t->ranks.device.staged;
 }
 
 static size_t gradient_bytes(const mixt__trainer *t)
@@ -55,7 +56,8 @@ size_t mixt__ranks_record_bytes(const mixt__trainer *t, int64_t moved)
 /** Elements of a bucket: what is asked for, or all. */
 static int64_t bucket_of(const mixt__trainer *t)
 {
-    int64_t asked = t->ranks.bucket, total = mixt__sharded_gradients(t) ? mixt__sharded_largest(t) : t->params->total;
+    int64_t asked = t->ranks.behind.bucket,
+            total = mixt__sharded_gradients(t) ? mixt__sharded_largest(t) : t->params->total;
     return asked < total ? asked : total > 0 ? total : 1;
 }
 
@@ -63,7 +65,7 @@ static int64_t count_buckets(const mixt__trainer *t)
 {
     int64_t bucket = bucket_of(t);
     if (mixt__sharded_gradients(t))
-        return t->ranks.owners.groups;
+        return t->ranks.shards.owners.groups;
     return (t->params->total + bucket - 1) / bucket;
 }
 
@@ -104,7 +106,7 @@ enum {
 /** Of those that shared state needs. */
 static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
-    const mixt__owners *s = &t->ranks.owners;
+    const mixt__owners *s = &t->ranks.shards.owners;
     size_t firsts = (size_t)(s->groups + 1) * sizeof(int64_t), ranks = (size_t)(s->ranks + 1) * sizeof(int64_t);
     sizes[BLOCK_CUTS] = ranks;
     sizes[BLOCK_OWN] = (size_t)s->most_cuts * sizeof(mixt__segment);
@@ -120,7 +122,7 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     }
     if (!mixt__sharded_gradients(t))
         return;
-    if (!t->ranks.on_device)
+    if (!t->ranks.device.on_device)
         sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
     sizes[BLOCK_CHUNK_STATS] = 2 * (size_t)s->chunks * sizeof(mixt__segment_stats);
 }
@@ -129,16 +131,16 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 static void apart_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
     const mixt__ranks *r = &t->ranks;
-    sizes[BLOCK_OWN_WORKSPACE] = r->update_bytes;
-    sizes[BLOCK_STILL] = sizeof *r->still;
+    sizes[BLOCK_OWN_WORKSPACE] = r->device.update_bytes;
+    sizes[BLOCK_STILL] = sizeof *r->device.still;
     if (!mixt__sharded_gradients(t))
         return;
-    sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->segment_stats;
-    sizes[BLOCK_MEASURE_WORKSPACE] = r->measure_bytes;
-    sizes[BLOCK_OWN_STATS] = (size_t)r->owners.most_chunks * sizeof *r->own_stats;
+    sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->device.segment_stats;
+    sizes[BLOCK_MEASURE_WORKSPACE] = r->device.measure_bytes;
+    sizes[BLOCK_OWN_STATS] = (size_t)r->shards.owners.most_chunks * sizeof *r->device.own_stats;
     if (!t->params->shard.masters)
         return;
-    sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->masters;
+    sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->device.masters;
     sizes[BLOCK_GATHERED] = mixt__sharded_host_bytes(t, MIXT_GATHER_TRAIN);
 }
 
@@ -148,23 +150,23 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     mixt__compressor compressor;
     int64_t total, count = list_moved(t, NULL, &total);
     memset(sizes, 0, BLOCKS * sizeof *sizes);
-    sizes[BLOCK_BUCKETS] = r->on_device ? (size_t)count_buckets(t) * sizeof(mixt__bucket) : 0;
+    sizes[BLOCK_BUCKETS] = r->device.on_device ? (size_t)count_buckets(t) * sizeof(mixt__bucket) : 0;
     if (t->settings.ranks == 1)
         return;
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->device->backend->host_memory ? 0 : gradient_bytes(t);
-    sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->arrived;
+    sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->device.arrived;
     bool alone = !r->group && !r->planned;
     if (mixt__local_plan(t, &compressor)) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
         sizes[BLOCK_FEEDBACK] = gradient_bytes(t);
-        sizes[BLOCK_STILL] = sizeof *r->still;
+        sizes[BLOCK_STILL] = sizeof *r->device.still;
     }
     if (alone) {
         sizes[BLOCK_SUM] = gradient_bytes(t);
-    } else if (!r->on_device) {
+    } else if (!r->device.on_device) {
         sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
         sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     }
@@ -172,9 +174,9 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         return;
     sizes[BLOCK_MINE] = mixt__ranks_record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * mixt__ranks_record_bytes(t, total);
-    if (r->owners.ranks)
+    if (r->shards.owners.ranks)
         shared_sizes(t, sizes);
-    if (r->owners.ranks && !t->device->backend->host_memory)
+    if (r->shards.owners.ranks && !t->device->backend->host_memory)
         apart_sizes(t, sizes);
 }
 
@@ -239,36 +241,36 @@ size_t mixt__ranks_host_bytes(const mixt__trainer *t)
 
 static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
 {
-    blocks[BLOCK_MOVED] = (void **)&r->moved;
-    blocks[BLOCK_START] = (void **)&r->start;
-    blocks[BLOCK_ADDED] = (void **)&r->added;
-    blocks[BLOCK_SUM] = (void **)&r->sum;
-    blocks[BLOCK_WORKSPACE] = &r->workspace;
-    blocks[BLOCK_BUCKETS] = (void **)&r->buckets;
-    blocks[BLOCK_CUTS] = (void **)&r->cuts;
-    blocks[BLOCK_OWN] = (void **)&r->own;
-    blocks[BLOCK_OWN_FIRST] = (void **)&r->own_first;
-    blocks[BLOCK_CHUNKS] = (void **)&r->chunks;
-    blocks[BLOCK_CHUNK_FIRST] = (void **)&r->chunk_first;
-    blocks[BLOCK_RANK_CHUNKS] = (void **)&r->rank_chunks;
-    blocks[BLOCK_CHUNK_STATS] = (void **)&r->chunk_stats;
-    blocks[BLOCK_LAMB_SUMS] = (void **)&r->lamb_sums;
-    blocks[BLOCK_LAMB_RATIOS] = (void **)&r->lamb_ratios;
-    blocks[BLOCK_MINE] = (void **)&r->mine;
-    blocks[BLOCK_ALL] = (void **)&r->all;
-    blocks[BLOCK_STAGED] = (void **)&r->staged;
-    blocks[BLOCK_ARRIVED] = (void **)&r->arrived;
-    blocks[BLOCK_SEGMENT_STATS] = (void **)&r->segment_stats;
-    blocks[BLOCK_MASTERS] = (void **)&r->masters;
-    blocks[BLOCK_GATHERED] = (void **)&r->gathered;
-    blocks[BLOCK_FEEDBACK] = (void **)&r->feedback;
-    blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
-    blocks[BLOCK_MEASURE_WORKSPACE] = &r->measure_workspace;
-    blocks[BLOCK_OWN_STATS] = (void **)&r->own_stats;
-    blocks[BLOCK_STILL] = (void **)&r->still;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->compressor.pieces;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->compressor.factors;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->compressor.workspace;
+    blocks[BLOCK_MOVED] = (void **)&r->sums.moved;
+    blocks[BLOCK_START] = (void **)&r->sums.start;
+    blocks[BLOCK_ADDED] = (void **)&r->sums.added;
+    blocks[BLOCK_SUM] = (void **)&r->sums.sum;
+    blocks[BLOCK_WORKSPACE] = &r->sums.workspace;
+    blocks[BLOCK_BUCKETS] = (void **)&r->behind.buckets;
+    blocks[BLOCK_CUTS] = (void **)&r->shards.cuts;
+    blocks[BLOCK_OWN] = (void **)&r->shards.own;
+    blocks[BLOCK_OWN_FIRST] = (void **)&r->shards.own_first;
+    blocks[BLOCK_CHUNKS] = (void **)&r->shards.chunks;
+    blocks[BLOCK_CHUNK_FIRST] = (void **)&r->shards.chunk_first;
+    blocks[BLOCK_RANK_CHUNKS] = (void **)&r->shards.rank_chunks;
+    blocks[BLOCK_CHUNK_STATS] = (void **)&r->shards.chunk_stats;
+    blocks[BLOCK_LAMB_SUMS] = (void **)&r->shards.lamb_sums;
+    blocks[BLOCK_LAMB_RATIOS] = (void **)&r->shards.lamb_ratios;
+    blocks[BLOCK_MINE] = (void **)&r->sums.mine;
+    blocks[BLOCK_ALL] = (void **)&r->sums.all;
+    blocks[BLOCK_STAGED] = (void **)&r->device.staged;
+    blocks[BLOCK_ARRIVED] = (void **)&r->device.arrived;
+    blocks[BLOCK_SEGMENT_STATS] = (void **)&r->device.segment_stats;
+    blocks[BLOCK_MASTERS] = (void **)&r->device.masters;
+    blocks[BLOCK_GATHERED] = (void **)&r->device.gathered;
+    blocks[BLOCK_FEEDBACK] = (void **)&r->alone.feedback;
+    blocks[BLOCK_OWN_WORKSPACE] = &r->device.own_workspace;
+    blocks[BLOCK_MEASURE_WORKSPACE] = &r->device.measure_workspace;
+    blocks[BLOCK_OWN_STATS] = (void **)&r->device.own_stats;
+    blocks[BLOCK_STILL] = (void **)&r->device.still;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->alone.compressor.pieces;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->alone.compressor.factors;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->alone.compressor.workspace;
 }
 
 /** What is kept from update to update: it begins with zeros. */
@@ -283,24 +285,25 @@ static void fill_buckets(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     int64_t bucket = bucket_of(t);
-    r->bucket_count = count_buckets(t);
-    for (int64_t b = 0; b < r->bucket_count; b++) {
+    r->behind.bucket_count = count_buckets(t);
+    for (int64_t b = 0; b < r->behind.bucket_count; b++) {
         int64_t begin = b * bucket, left = p->total - begin;
-        r->buckets[b] = (mixt__bucket){.begin = begin, .count = left < bucket ? left : bucket, .ready = -1, .group = b};
+        r->behind.buckets[b] =
+            (mixt__bucket){.begin = begin, .count = left < bucket ? left : bucket, .ready = -1, .group = b};
     }
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *segment = &p->segments[s];
         int64_t made = mixt__trainer_last_writer(t->train->graph, segment->param);
         for (int64_t b = segment->offset / bucket; b * bucket < segment->offset + segment->count; b++)
-            if (made > r->buckets[b].ready)
-                r->buckets[b].ready = made;
+            if (made > r->behind.buckets[b].ready)
+                r->behind.buckets[b].ready = made;
     }
-    for (int64_t i = 1; i < r->bucket_count; i++) { // insertion sort: they are nearly in reverse order
-        mixt__bucket moved = r->buckets[i];
+    for (int64_t i = 1; i < r->behind.bucket_count; i++) { // insertion sort: they are nearly in reverse order
+        mixt__bucket moved = r->behind.buckets[i];
         int64_t k = i;
-        for (; k > 0 && r->buckets[k - 1].ready > moved.ready; k--)
-            r->buckets[k] = r->buckets[k - 1];
-        r->buckets[k] = moved;
+        for (; k > 0 && r->behind.buckets[k - 1].ready > moved.ready; k--)
+            r->behind.buckets[k] = r->behind.buckets[k - 1];
+        r->behind.buckets[k] = moved;
     }
 }
 
@@ -310,10 +313,11 @@ static mixt_status sum_bucket(void *user, const mixt__bucket *b)
     const mixt__ranks *r = &t->ranks;
     mixt__gather_means means = mixt__gather_over_hosts(r->group);
     if (b->group < 0)
-        return mixt__gather_fetch(r->reading, -1 - b->group, r->cuts, &means);
+        return mixt__gather_fetch(r->shards.reading, -1 - b->group, r->shards.cuts, &means);
     if (mixt__sharded_gradients(t))
         return mixt__sharded_sum(t, b);
-    return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->step, r->format, r->workspace);
+    return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->behind.step, r->format,
+                           r->sums.workspace);
 }
 
 mixt_status mixt__ranks_take(mixt__trainer *t)
@@ -335,34 +339,34 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
         if (is_state(i))
             mixt__parallel_zero(*blocks[i], sizes[i]);
     }
-    if (r->gathered)
-        memset(r->gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
-    if (r->still)
-        MIXT_TRY(mixt__device_zero(t->device, r->still, sizeof *r->still));
-    if (r->moved)
-        r->moved_count = list_moved(t, r->moved, &r->moved_total);
-    if (r->compressor.pieces)
+    if (r->device.gathered)
+        memset(r->device.gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
+    if (r->device.still)
+        MIXT_TRY(mixt__device_zero(t->device, r->device.still, sizeof *r->device.still));
+    if (r->sums.moved)
+        r->sums.moved_count = list_moved(t, r->sums.moved, &r->sums.moved_total);
+    if (r->alone.compressor.pieces)
         mixt__local_prepare(t);
     MIXT_TRY(mixt__params_allocate_gradients(t->params));
-    if (r->own)
+    if (r->shards.own)
         mixt__sharded_list(t);
-    if (!r->buckets)
+    if (!r->behind.buckets)
         return MIXT_OK;
-    r->step = bucket_of(t);
+    r->behind.step = bucket_of(t);
     if (mixt__sharded_gradients(t))
-        r->bucket_count = mixt__sharded_buckets(t, r->buckets);
+        r->behind.bucket_count = mixt__sharded_buckets(t, r->behind.buckets);
     else
         fill_buckets(t);
-    if (!r->group || r->on_device)
+    if (!r->group || r->device.on_device)
         return MIXT_OK;
-    return mixt__overlap_start(r->group, sum_bucket, t, &r->overlap);
+    return mixt__overlap_start(r->group, sum_bucket, t, &r->behind.overlap);
 }
 
 static void release(mixt__trainer *t, bool state)
 {
     void **blocks[BLOCKS];
-    mixt__overlap_stop(t->ranks.overlap);
-    t->ranks.overlap = NULL;
+    mixt__overlap_stop(t->ranks.behind.overlap);
+    t->ranks.behind.overlap = NULL;
     blocks_of(&t->ranks, blocks);
     for (int i = 0; i < BLOCKS; i++) {
         if (is_state(i) && !state)
@@ -373,7 +377,7 @@ static void release(mixt__trainer *t, bool state)
             mixt__device_free(t->device, *blocks[i]);
         *blocks[i] = NULL;
     }
-    t->ranks.moved_count = t->ranks.moved_total = 0;
+    t->ranks.sums.moved_count = t->ranks.sums.moved_total = 0;
 }
 
 void mixt__ranks_release(mixt__trainer *t)
@@ -388,8 +392,8 @@ void mixt__ranks_release_plan(mixt__trainer *t)
 
 void mixt__ranks_forget(mixt__trainer *t)
 {
-    mixt__owners_free(&t->ranks.owners);
-    mixt__stage_free(&t->ranks.window);
+    mixt__owners_free(&t->ranks.shards.owners);
+    mixt__stage_free(&t->ranks.shards.window);
     for (int i = 0; i < MIXT_GATHERS; i++)
-        mixt__gather_free(&t->ranks.gathers[i]);
+        mixt__gather_free(&t->ranks.shards.gathers[i]);
 }

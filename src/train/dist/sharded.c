@@ -12,7 +12,7 @@
 
 bool mixt__sharded_gradients(const mixt__trainer *t)
 {
-    return t->ranks.owners.ranks && t->ranks.zero >= 2;
+    return t->ranks.shards.owners.ranks && t->ranks.shards.zero >= 2;
 }
 
 /* ---- planning ---- */
@@ -25,24 +25,24 @@ static int64_t group_limit(const mixt__trainer *t)
     int64_t limit = p->total / PARTS;
     for (int64_t s = 0; s < p->segment_count; s++)
         limit = p->segments[s].count > limit ? p->segments[s].count : limit;
-    return limit < t->ranks.bucket ? limit : t->ranks.bucket;
+    return limit < t->ranks.behind.bucket ? limit : t->ranks.behind.bucket;
 }
 
 /** Where each segment's gradient is made. */
 static void place_segments(const mixt__ranks *r, const mixt__params *p, int64_t *window_at)
 {
-    for (int64_t g = 0; g < r->owners.groups; g++)
-        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
-            window_at[s] = r->window.at[g] + p->segments[s].offset - r->owners.begins[g];
+    for (int64_t g = 0; g < r->shards.owners.groups; g++)
+        for (int64_t s = r->shards.owners.firsts[g]; s < r->shards.owners.firsts[g + 1]; s++)
+            window_at[s] = r->shards.window.at[g] + p->segments[s].offset - r->shards.owners.begins[g];
 }
 
 static void list_slices(const mixt__trainer *t, mixt__param_slice *slices)
 {
     const mixt__ranks *r = &t->ranks;
     int64_t rank = r->group ? r->group->rank : 0, at = 0;
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        int64_t begin = mixt__owners_cut(&r->owners, t->params, g, rank);
-        slices[g] = (mixt__param_slice){begin, mixt__owners_cut(&r->owners, t->params, g, rank + 1) - begin, at};
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
+        int64_t begin = mixt__owners_cut(&r->shards.owners, t->params, g, rank);
+        slices[g] = (mixt__param_slice){begin, mixt__owners_cut(&r->shards.owners, t->params, g, rank + 1) - begin, at};
         at += slices[g].count;
     }
 }
@@ -50,10 +50,10 @@ static void list_slices(const mixt__trainer *t, mixt__param_slice *slices)
 static mixt_status share_out(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    mixt__params_shard shard = {.moments = true, .room = r->owners.room, .slice_count = r->owners.groups};
-    shard.window = r->window.total;
-    shard.masters = r->zero >= 3;
-    shard.gathered = r->gathers[MIXT_GATHER_TRAIN].bytes;
+    mixt__params_shard shard = {.moments = true, .room = r->shards.owners.room, .slice_count = r->shards.owners.groups};
+    shard.window = r->shards.window.total;
+    shard.masters = r->shards.zero >= 3;
+    shard.gathered = r->shards.gathers[MIXT_GATHER_TRAIN].bytes;
     shard.place = mixt__gather_address;
     shard.gradients = mixt__sharded_gradients(t) && mixt__ranks_passes(t) == 1 &&
                       shard.window + shard.room < t->params->total; // else they are summed where they are made
@@ -77,45 +77,46 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     int64_t ranks = t->settings.ranks;
-    if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
+    if (!r->shards.zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
-    bool cut = r->zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
-    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->device->backend->update_chunk : 0;
-    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
+    bool cut = r->shards.zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
+    int64_t limit = r->shards.zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->device->backend->update_chunk : 0;
+    MIXT_TRY(mixt__owners_make(&r->shards.owners, t->params, ranks, limit, chunk));
     if (!t->device->backend->host_memory)
         MIXT_TRY(mixt__discrete_plan(t));
-    if (r->zero >= 2)
-        MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
+    if (r->shards.zero >= 2)
+        MIXT_TRY(mixt__stage_make(&r->shards.window, t->train->graph, t->params, &r->shards.owners));
     mixt__params_place_copies(t->params, t->train->graph);
-    if (r->zero >= 3)
-        MIXT_TRY(mixt__gather_make(&r->gathers[MIXT_GATHER_TRAIN], t->train->graph, t->params, &r->owners));
+    if (r->shards.zero >= 3)
+        MIXT_TRY(
+            mixt__gather_make(&r->shards.gathers[MIXT_GATHER_TRAIN], t->train->graph, t->params, &r->shards.owners));
     return share_out(t);
 }
 
 mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *e, int which)
 {
-    mixt__gather *a = &t->ranks.gathers[which];
+    mixt__gather *a = &t->ranks.shards.gathers[which];
     if (!t->params->shard.masters)
         return MIXT_OK;
-    MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.owners));
+    MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.shards.owners));
     if (which == MIXT_GATHER_INSTRUMENTED &&
         (a->bytes > t->params->shard.gathered ||
-         mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_TRAIN])))
+         mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.shards.gathers[MIXT_GATHER_TRAIN])))
         return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
     return MIXT_OK;
 }
 
 size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which)
 {
-    bool none = t->device->backend->host_memory || t->ranks.on_device;
-    return none ? 0 : mixt__gather_host_bytes(&t->ranks.gathers[which]);
+    bool none = t->device->backend->host_memory || t->ranks.device.on_device;
+    return none ? 0 : mixt__gather_host_bytes(&t->ranks.shards.gathers[which]);
 }
 
 void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
 {
-    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.gathered;
-    mixt__gather_place(&t->ranks.gathers[which], window, host);
-    t->params->shard.user = &t->ranks.gathers[which];
+    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.device.gathered;
+    mixt__gather_place(&t->ranks.shards.gathers[which], window, host);
+    t->params->shard.user = &t->ranks.shards.gathers[which];
     mixt__executable_bind(e, t->params, seed);
 }
 
@@ -128,27 +129,27 @@ static int64_t rank_of(const mixt__trainer *t)
 
 static mixt__owner_size own_share(const mixt__trainer *t)
 {
-    return mixt__owners_size(&t->ranks.owners, t->params, rank_of(t));
+    return mixt__owners_size(&t->ranks.shards.owners, t->params, rank_of(t));
 }
 
 int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (!r->owners.ranks)
+    if (!r->shards.owners.ranks)
         return 0;
     if (t->params->shard.masters)
-        return mixt__gather_sent(&r->gathers[MIXT_GATHER_TRAIN], rank_of(t)) * mixt__ranks_passes(t);
-    return own_share(t).elements * (int64_t)sizeof(float) * (r->owners.ranks - 1);
+        return mixt__gather_sent(&r->shards.gathers[MIXT_GATHER_TRAIN], rank_of(t)) * mixt__ranks_passes(t);
+    return own_share(t).elements * (int64_t)sizeof(float) * (r->shards.owners.ranks - 1);
 }
 
 int64_t mixt__sharded_sent_statistics(const mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
     int64_t bytes = mixt__sharded_gradients(t) ? (int64_t)sizeof(mixt__segment_stats) : 0;
-    if (!r->owners.ranks)
+    if (!r->shards.owners.ranks)
         return 0;
     bytes += mixt__lamb_shared(t) ? 2 * (int64_t)sizeof(double) : 0;
-    return own_share(t).chunks * bytes * (r->owners.ranks - 1);
+    return own_share(t).chunks * bytes * (r->shards.owners.ranks - 1);
 }
 
 int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
@@ -160,7 +161,7 @@ int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
 
 int64_t mixt__sharded_largest(const mixt__trainer *t)
 {
-    const mixt__owners *s = &t->ranks.owners;
+    const mixt__owners *s = &t->ranks.shards.owners;
     int64_t most = 1;
     for (int64_t g = 0; g < s->groups; g++)
         most = s->begins[g + 1] - s->begins[g] > most ? s->begins[g + 1] - s->begins[g] : most;
@@ -170,12 +171,12 @@ int64_t mixt__sharded_largest(const mixt__trainer *t)
 int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
 {
     const mixt__ranks *r = &t->ranks;
-    for (int64_t i = 0; i < r->window.count; i++) {
-        int64_t g = r->window.order[i], begin = r->owners.begins[g];
-        buckets[i] = (mixt__bucket){.begin = begin, .count = r->owners.begins[g + 1] - begin, .group = g};
-        buckets[i].ready = r->window.ready[g];
+    for (int64_t i = 0; i < r->shards.window.count; i++) {
+        int64_t g = r->shards.window.order[i], begin = r->shards.owners.begins[g];
+        buckets[i] = (mixt__bucket){.begin = begin, .count = r->shards.owners.begins[g + 1] - begin, .group = g};
+        buckets[i].ready = r->shards.window.ready[g];
     }
-    return r->window.count;
+    return r->shards.window.count;
 }
 
 /** Of a group, so that element 0 is the first of the own slice's arenas. */
@@ -193,7 +194,7 @@ float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
 float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
 {
     bool window = t->params->shard.gradients;
-    return mixt__params_gradients(t->params) + (window ? t->ranks.window.at[b->group] : b->begin);
+    return mixt__params_gradients(t->params) + (window ? t->ranks.shards.window.at[b->group] : b->begin);
 }
 
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
@@ -202,20 +203,20 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
     const mixt__params *p = t->params;
     const mixt__param_slice *slice = &p->shard.slices[b->group];
     bool host = t->device->backend->host_memory;
-    float *made = host ? mixt__sharded_made(t, b) : r->staged + b->begin;
-    float *mine = host ? mixt__sharded_mine(t, b->group) : r->staged + slice->begin;
-    mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
-    return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace, mine);
+    float *made = host ? mixt__sharded_made(t, b) : r->device.staged + b->begin;
+    float *mine = host ? mixt__sharded_mine(t, b->group) : r->device.staged + slice->begin;
+    mixt__owners_cuts(&r->shards.owners, p, b->group, r->shards.cuts);
+    return mixt__group_reduce(r->group, made, r->shards.cuts, r->behind.step, r->format, r->sums.workspace, mine);
 }
 
 void mixt__sharded_mark(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     if (t->instrumenting)
-        r->window.graph = NULL; // it may be another in the same place
-    mixt__stage_mark(&r->window, mixt__lengths_step(t)->graph, t->params, &r->owners);
-    (void)mixt__sharded_buckets(t, r->buckets);
-    r->taken = 0;
+        r->shards.window.graph = NULL; // it may be another in the same place
+    mixt__stage_mark(&r->shards.window, mixt__lengths_step(t)->graph, t->params, &r->shards.owners);
+    (void)mixt__sharded_buckets(t, r->behind.buckets);
+    r->shards.taken = 0;
 }
 
 void mixt__sharded_begin(mixt__trainer *t)
@@ -223,13 +224,13 @@ void mixt__sharded_begin(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     mixt__sharded_mark(t);
     if (!t->params->shard.masters) {
-        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+        mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
     } else {
-        r->reading = &r->gathers[t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN];
-        r->reading->own = mixt__params_weights(t->params);
-        mixt__gather_list(r->reading, r->buckets, r->bucket_count);
-        mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
-        mixt__overlap_passed(r->overlap, -1);
+        r->shards.reading = &r->shards.gathers[t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN];
+        r->shards.reading->own = mixt__params_weights(t->params);
+        mixt__gather_list(r->shards.reading, r->behind.buckets, r->behind.bucket_count);
+        mixt__overlap_begin(r->behind.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
+        mixt__overlap_passed(r->behind.overlap, -1);
     }
     mixt__sharded_passed(t, -1);
 }
@@ -238,32 +239,32 @@ void mixt__sharded_begin(mixt__trainer *t)
 static void clear_unwritten(const mixt__trainer *t, int64_t group)
 {
     const mixt__params *p = t->params;
-    for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
-        if (!t->ranks.window.written[s])
+    for (int64_t s = t->ranks.shards.owners.firsts[group]; s < t->ranks.shards.owners.firsts[group + 1]; s++)
+        if (!t->ranks.shards.window.written[s])
             memset(mixt__params_gradients(p) + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof(float));
 }
 
 void mixt__sharded_passed(mixt__trainer *t, int64_t node)
 {
     mixt__ranks *r = &t->ranks;
-    const mixt__stage *w = &r->window;
-    mixt__gather *a = r->reading;
-    for (; t->params->shard.gradients && r->taken < w->count; r->taken++) {
-        int64_t group = w->takes[r->taken], needs = w->needs[group];
+    const mixt__stage *w = &r->shards.window;
+    mixt__gather *a = r->shards.reading;
+    for (; t->params->shard.gradients && r->shards.taken < w->count; r->shards.taken++) {
+        int64_t group = w->takes[r->shards.taken], needs = w->needs[group];
         if (w->first[group] > node + 1)
             break;
         if (needs)
-            mixt__overlap_wait(r->overlap, a ? a->sum_job[needs - 1] : needs);
+            mixt__overlap_wait(r->behind.overlap, a ? a->sum_job[needs - 1] : needs);
         clear_unwritten(t, group);
     }
     for (; a && a->next < a->count && a->stays[a->next].first <= node + 1; a->next++)
-        mixt__overlap_wait(r->overlap, a->fetch_job[a->next]);
+        mixt__overlap_wait(r->behind.overlap, a->fetch_job[a->next]);
 }
 
 void mixt__sharded_node(void *user, int64_t node)
 {
     mixt__trainer *t = user;
-    mixt__overlap_passed(t->ranks.overlap, node);
+    mixt__overlap_passed(t->ranks.behind.overlap, node);
     if (mixt__sharded_gradients(t))
         mixt__sharded_passed(t, node);
 }
@@ -273,16 +274,16 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     mixt__ranks *r = &t->ranks;
     if (!r->group || !t->params->shard.masters)
         return MIXT_OK;
-    if (!r->cuts)
+    if (!r->shards.cuts)
         return mixt__fail(MIXT_ERROR_STATE,
                           "weights that ranks share out cannot be read before training has its memory");
-    r->taken = r->window.count; // it makes no gradients
+    r->shards.taken = r->shards.window.count; // it makes no gradients
     if (!t->device->backend->host_memory)
         return mixt__discrete_begin_reading(t, which, run);
-    r->reading = &r->gathers[which];
-    r->reading->own = mixt__params_weights(t->params);
-    mixt__gather_list(r->reading, NULL, 0);
-    mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
+    r->shards.reading = &r->shards.gathers[which];
+    r->shards.reading->own = mixt__params_weights(t->params);
+    mixt__gather_list(r->shards.reading, NULL, 0);
+    mixt__overlap_begin(r->behind.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
     mixt__sharded_node(t, -1);
     run->passed = mixt__sharded_node;
     run->user = t;
@@ -292,26 +293,26 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
 mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
 {
     mixt__ranks *r = &t->ranks;
-    if (!r->reading)
+    if (!r->shards.reading)
         return status;
-    bool alone = r->reading == &r->gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
-    r->reading = NULL;
+    bool alone = r->shards.reading == &r->shards.gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
+    r->shards.reading = NULL;
     if (status == MIXT_OK && !t->device->backend->host_memory)
-        status = r->sum_status;
-    if (r->sums)
-        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->sums) : status;
+        status = r->device.sum_status;
+    if (r->device.sums)
+        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->device.sums) : status;
     if (status != MIXT_OK)
-        mixt__overlap_cancel(r->overlap);
-    return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
+        mixt__overlap_cancel(r->behind.overlap);
+    return status == MIXT_OK ? mixt__overlap_finish(r->behind.overlap) : status;
 }
 
 mixt_status mixt__sharded_finish(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    mixt_status status = mixt__overlap_finish(r->overlap);
-    for (int64_t i = 0; r->reading && i < r->bucket_count; i++)
-        r->buckets[i] = r->reading->jobs[r->reading->sum_job[i] - 1]; // with their times
-    r->reading = NULL;
+    mixt_status status = mixt__overlap_finish(r->behind.overlap);
+    for (int64_t i = 0; r->shards.reading && i < r->behind.bucket_count; i++)
+        r->behind.buckets[i] = r->shards.reading->jobs[r->shards.reading->sum_job[i] - 1]; // with their times
+    r->shards.reading = NULL;
     return status;
 }
 
@@ -321,13 +322,13 @@ void mixt__sharded_list(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    int64_t own = 0, chunks = 0, chunk = r->owners.chunk;
-    for (int64_t g = 0; g < r->owners.groups; g++) {
+    int64_t own = 0, chunks = 0, chunk = r->shards.owners.chunk;
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         const mixt__param_slice *slice = &p->shard.slices[g];
-        r->own_first[g] = own;
-        if (r->chunk_first)
-            r->chunk_first[g] = chunks;
-        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++) {
+        r->shards.own_first[g] = own;
+        if (r->shards.chunk_first)
+            r->shards.chunk_first[g] = chunks;
+        for (int64_t s = r->shards.owners.firsts[g]; s < r->shards.owners.firsts[g + 1]; s++) {
             mixt__segment cut = mixt__owners_segment(p, s, slice->begin, slice->begin + slice->count);
             if (!cut.count)
                 continue;
@@ -335,30 +336,32 @@ void mixt__sharded_list(mixt__trainer *t)
             cut.offset -= slice->begin - slice->at;
             made = p->shard.gradients ? cut.offset : made;
             cut.low = p->shard.masters ? MIXT_DTYPE_NONE : cut.low; // it is rounded when it is gathered
-            r->own[own++] = cut;
-            for (int64_t done = 0; r->chunks && done < cut.count; done += chunk) {
+            r->shards.own[own++] = cut;
+            for (int64_t done = 0; r->shards.chunks && done < cut.count; done += chunk) {
                 int64_t left = cut.count - done;
-                r->chunks[chunks++] = (mixt__segment){made + done, left < chunk ? left : chunk, .low = MIXT_DTYPE_NONE};
+                r->shards.chunks[chunks++] =
+                    (mixt__segment){made + done, left < chunk ? left : chunk, .low = MIXT_DTYPE_NONE};
             }
         }
     }
-    r->own_first[r->owners.groups] = own;
-    if (!r->chunk_first)
+    r->shards.own_first[r->shards.owners.groups] = own;
+    if (!r->shards.chunk_first)
         return;
-    r->chunk_first[r->owners.groups] = chunks;
-    r->rank_chunks[0] = 0;
-    for (int64_t rank = 0; rank < r->owners.ranks; rank++)
-        r->rank_chunks[rank + 1] = r->rank_chunks[rank] + mixt__owners_size(&r->owners, p, rank).chunks;
+    r->shards.chunk_first[r->shards.owners.groups] = chunks;
+    r->shards.rank_chunks[0] = 0;
+    for (int64_t rank = 0; rank < r->shards.owners.ranks; rank++)
+        r->shards.rank_chunks[rank + 1] =
+            r->shards.rank_chunks[rank] + mixt__owners_size(&r->shards.owners, p, rank).chunks;
 }
 
 /** Chunks of the own gradients, to this rank's place among all. */
 static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
-    mixt__segment_stats *mine = r->chunk_stats + r->rank_chunks[r->group->rank];
+    mixt__segment_stats *mine = r->shards.chunk_stats + r->shards.rank_chunks[r->group->rank];
     mixt__update own = *update;
-    own.segments = r->chunks;
-    own.segment_count = r->chunk_first[r->owners.groups];
+    own.segments = r->shards.chunks;
+    own.segment_count = r->shards.chunk_first[r->shards.owners.groups];
     own.gradient.data =
         t->params->shard.gradients ? mixt__params_own_gradients(t->params) : mixt__params_gradients(t->params);
     own.backward_order = NULL;
@@ -373,15 +376,15 @@ void mixt__sharded_order(mixt__trainer *t, const void *chunks, size_t size, void
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    int64_t *next = r->cuts; // by rank: its next chunk
+    int64_t *next = r->shards.cuts; // by rank: its next chunk
     char *to = ordered;
-    memcpy(next, r->rank_chunks, (size_t)r->owners.ranks * sizeof *next);
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
-        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
-            for (int64_t at = 0; at < p->segments[s].count; at += r->owners.chunk, to += size) {
+    memcpy(next, r->shards.rank_chunks, (size_t)r->shards.owners.ranks * sizeof *next);
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
+        int64_t rank = 0, end = mixt__owners_cut(&r->shards.owners, p, g, 1);
+        for (int64_t s = r->shards.owners.firsts[g]; s < r->shards.owners.firsts[g + 1]; s++)
+            for (int64_t at = 0; at < p->segments[s].count; at += r->shards.owners.chunk, to += size) {
                 while (p->segments[s].offset + at >= end)
-                    end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
+                    end = mixt__owners_cut(&r->shards.owners, p, g, ++rank + 1);
                 memcpy(to, (const char *)chunks + (size_t)next[rank]++ * size, size);
             }
     }
@@ -392,12 +395,13 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     MIXT_TRY(measure_own(t, update));
-    MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
-    mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
-    mixt__segment_stats *stats = t->device->backend->host_memory ? update->stats : r->segment_stats;
-    mixt__sharded_order(t, r->chunk_stats, sizeof *ordered, ordered);
+    MIXT_TRY(mixt__group_gather_parts(r->group, r->shards.chunk_stats, r->shards.rank_chunks,
+                                      sizeof *r->shards.chunk_stats));
+    mixt__segment_stats *ordered = r->shards.chunk_stats + r->shards.owners.chunks;
+    mixt__segment_stats *stats = t->device->backend->host_memory ? update->stats : r->device.segment_stats;
+    mixt__sharded_order(t, r->shards.chunk_stats, sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
-        int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
+        int64_t count = mixt__update_chunks(&p->segments[s], 1, r->shards.owners.chunk);
         t->device->backend->join_stats(ordered, count, &stats[s]);
         ordered += count;
     }
@@ -425,8 +429,8 @@ static mixt__update update_of(const mixt__trainer *t, const mixt__update *update
     const mixt__params *p = t->params;
     const mixt__param_slice *slice = &p->shard.slices[group];
     mixt__update own = *update;
-    own.segments = r->own + r->own_first[group];
-    own.segment_count = r->own_first[group + 1] - r->own_first[group];
+    own.segments = r->shards.own + r->shards.own_first[group];
+    own.segment_count = r->shards.own_first[group + 1] - r->shards.own_first[group];
     own.total = p->shard.room;
     own.weight.data = mixt__params_weights(p) + (p->shard.masters ? 0 : slice->begin - slice->at);
     own.gradient.data = own_gradients(p, group);
@@ -436,8 +440,8 @@ static mixt__update update_of(const mixt__trainer *t, const mixt__update *update
 
 mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mixt__sharded_group_fn *fn, void *user)
 {
-    char *workspace = t->ranks.own_workspace;
-    for (int64_t g = 0; g < t->ranks.owners.groups; g++) {
+    char *workspace = t->ranks.device.own_workspace;
+    for (int64_t g = 0; g < t->ranks.shards.owners.groups; g++) {
         mixt__update own = update_of(t, update, g);
         if (workspace) {
             own.workspace = workspace;
@@ -469,10 +473,10 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
     MIXT_TRY(mixt__sharded_update(t, update));
     if (t->control->found_inf || p->shard.masters) // on all ranks
         return MIXT_OK;
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__owners_cuts(&r->owners, p, g, r->cuts);
-        MIXT_TRY(
-            mixt__group_gather_parts(r->group, mixt__params_weights(p) + r->owners.begins[g], r->cuts, sizeof(float)));
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
+        mixt__owners_cuts(&r->shards.owners, p, g, r->shards.cuts);
+        MIXT_TRY(mixt__group_gather_parts(r->group, mixt__params_weights(p) + r->shards.owners.begins[g],
+                                          r->shards.cuts, sizeof(float)));
     }
     round_copies(t);
     return MIXT_OK;
@@ -483,11 +487,11 @@ static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const
 {
     mixt__ranks *r = &t->ranks;
     size_t unit = mixt_dtype_size(role->format);
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__owners_cuts(&r->owners, t->params, g, r->cuts);
+    for (int64_t g = 0; g < r->shards.owners.groups; g++) {
+        mixt__owners_cuts(&r->shards.owners, t->params, g, r->shards.cuts);
         MIXT_TRY(mixt__group_collect_parts(r->group, own + mixt__role_size(role, t->params->shard.slices[g].at),
-                                           all ? all + mixt__role_size(role, r->owners.begins[g]) : NULL, r->cuts,
-                                           unit));
+                                           all ? all + mixt__role_size(role, r->shards.owners.begins[g]) : NULL,
+                                           r->shards.cuts, unit));
     }
     return MIXT_OK;
 }
@@ -496,7 +500,7 @@ static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const
 static mixt_status collect_now(mixt__trainer *t, int id, char *all)
 {
     const mixt__param_role *role = &t->params->roles[id];
-    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.masters : t->ranks.staged;
+    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.device.masters : t->ranks.device.staged;
     if (t->device->backend->host_memory)
         return collect(t, role, role->data, all);
     MIXT_TRY(mixt__device_download(t->device, room, role->data, role->bytes));

@@ -4,6 +4,7 @@
 #ifndef MIXT_TRAIN_SHARDED_H
 #define MIXT_TRAIN_SHARDED_H
 
+#include "train/dist/ranks.h"
 #include "train/trainer.h"
 
 /** Whether gradients are summed by groups, each slice by its owner, who keeps it alone. */
