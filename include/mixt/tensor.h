@@ -98,9 +98,10 @@ MIXT_API bool mixt_tensor_read_only(const mixt_tensor *tensor);
 
 /* ---- of a trainer ---- */
 
-/** A parameter where it lies, in FP32 (one that is frozen and kept in a lower format alone is refused): reading it sees
- *  each update. Read only: mixt_trainer_param_set writes, since copies in lower formats go with it. Fails where ranks
- *  have shared the parameter out.
+/** A parameter where it lies: reading it sees each update. In FP32, but for one that is frozen and kept in a lower
+ *  format alone: that is given in its own (mixt_tensor_dtype), and refused where the format needs scales. Read only:
+ *  mixt_trainer_param_set writes, since copies in lower formats go with it. Fails where ranks have shared the parameter
+ *  out.
  *  @param index from 0, as of mixt_trainer_param */
 MIXT_API mixt_status mixt_trainer_param_tensor(mixt_trainer *trainer, int64_t index, mixt_tensor **tensor);
 /** Its gradient, while gradients made by hand wait: may be written, before they are applied. */

@@ -235,8 +235,9 @@ static mixt_status tensor_of(mixt_trainer *t, int64_t index, bool gradient, mixt
         MIXT_TRY(mixt__trainer_need_gradients(t->inner));
     const mixt__params *params = mixt__trainer_params(t->inner);
     void *place = NULL;
-    MIXT_TRY(mixt__params_place(params, (int32_t)index, gradient, &place));
-    MIXT_TRY(make(place, MIXT_DTYPE_FP32, info.rank, info.dims, tensor));
+    mixt_dtype format;
+    MIXT_TRY(mixt__params_place(params, (int32_t)index, gradient, &place, &format));
+    MIXT_TRY(make(place, format, info.rank, info.dims, tensor));
     (*tensor)->read_only = !gradient;
     if (!strcmp(params->device->backend->name, "cuda"))
         (*tensor)->device.device_type = MIXT_DLPACK_CUDA;

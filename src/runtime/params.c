@@ -372,15 +372,21 @@ mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_rol
     return MIXT_OK;
 }
 
-static mixt_status place_of_weight(const mixt__params *p, int32_t index, void **place)
+static mixt_status place_of_weight(const mixt__params *p, int32_t index, void **place, mixt_dtype *format)
 {
+    *format = MIXT_DTYPE_FP32;
     if (is_cut(p, index))
         return mixt__fail(MIXT_ERROR_STATE, "'%s' is sharded between ranks (dist.zero=3)", p->table[index].name);
-    if (mixt__params_is_frozen(p, index) && p->frozen.home[index] != MIXT_DTYPE_FP32)
-        return mixt__fail(MIXT_ERROR_STATE, "'%s' is frozen and kept in %s alone: there is no FP32 of it to point at",
-                          p->table[index].name, mixt_dtype_name(p->frozen.home[index]));
-    *place = address(p, index);
-    return MIXT_OK;
+    if (!mixt__params_is_frozen(p, index)) {
+        *place = address(p, index);
+        return MIXT_OK;
+    }
+    *place = mixt__frozen_place(p, index, format);
+    return mixt__format_of(*format)->scale == MIXT_SCALE_NONE
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_STATE,
+                            "'%s' is frozen and kept in %s, whose numbers mean nothing without scales",
+                            p->table[index].name, mixt_dtype_name(*format));
 }
 
 static mixt_status place_of_gradient(const mixt__params *p, int32_t index, void **place)
@@ -393,17 +399,19 @@ static mixt_status place_of_gradient(const mixt__params *p, int32_t index, void 
     return MIXT_OK;
 }
 
-mixt_status mixt__params_place(const mixt__params *p, int32_t index, bool gradient, void **place)
+mixt_status mixt__params_place(const mixt__params *p, int32_t index, bool gradient, void **place, mixt_dtype *format)
 {
-    return gradient ? place_of_gradient(p, index, place) : place_of_weight(p, index, place);
+    *format = MIXT_DTYPE_FP32;
+    return gradient ? place_of_gradient(p, index, place) : place_of_weight(p, index, place, format);
 }
 
 mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
 {
     void *place = NULL;
+    mixt_dtype format;
     if (mixt__params_is_frozen(p, index))
         return mixt__frozen_get(p, index, values);
-    MIXT_TRY(place_of_weight(p, index, &place));
+    MIXT_TRY(place_of_weight(p, index, &place, &format));
     return mixt__device_download(p->device, values, place, (size_t)p->table[index].count * sizeof *values);
 }
 

@@ -151,9 +151,10 @@ mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *v
 /** Of elements [offset, offset + count) of a role that is sharded, this rank's. @param values in the role's format */
 mixt_status mixt__params_set_slices(const mixt__params *params, const mixt__param_role *role, int64_t offset,
                                     int64_t count, const void *values);
-/** Where a parameter, or its gradient, lies in FP32 in the device's memory; an error where it does not, whole: ranks
- *  share it out, or it is frozen and kept in a lower format. */
-mixt_status mixt__params_place(const mixt__params *params, int32_t index, bool gradient, void **place);
+/** Where a parameter, or its gradient, lies in the device's memory, and in which format: FP32, unless it is frozen and
+ *  kept in another. An error where it does not lie there whole (ranks share it out), or needs scales beside it. */
+mixt_status mixt__params_place(const mixt__params *params, int32_t index, bool gradient, void **place,
+                               mixt_dtype *format);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
 
 /** Whether a parameter is kept as frozen. */

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/rng.h"
 #include "mixt/num.h"
+#include "mixt/tensor.h"
 #include "train/trainer_inside.h"
 #include "graph/op.h"
 
@@ -166,6 +167,41 @@ static void freeze_equals_rate_of_zero(void **state)
     }
 }
 
+/** A frozen parameter's tensor has the format that it is kept in, and its numbers, without a copy. */
+static void a_frozen_tensor_has_its_own_format(void **state)
+{
+    (void)state;
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
+    for (int f = 0; f < 3; f++) {
+        static float values[MOST];
+        mixt_trainer *t = open_trainer(
+            MIXT_OPTIONS(mixt_trainer_options, .precision = mixt_dtype_name(formats[f]), .freeze = "conv2.weight"));
+        assert_int_equal(compile(t), MIXT_OK);
+        assert_int_equal(mixt__trainer_take_weights(t->inner), MIXT_OK);
+        int lower = 0;
+        for (int64_t i = 0; i < mixt_trainer_param_count(t); i++) {
+            mixt_param_info info;
+            mixt_tensor *tensor;
+            assert_int_equal(mixt_trainer_param(t, i, &info), MIXT_OK);
+            assert_int_equal(mixt_trainer_param_tensor(t, i, &tensor), MIXT_OK);
+            bool frozen = !strcmp(info.name, "conv2.weight");
+            assert_int_equal(mixt_tensor_dtype(tensor), frozen ? formats[f] : MIXT_DTYPE_FP32);
+            assert_int_equal(mixt_tensor_elements(tensor), info.count);
+            assert_int_equal(mixt_trainer_param_get(t, i, values), MIXT_OK);
+            const void *data = mixt_tensor_data(tensor);
+            for (int64_t k = 0; frozen && k < info.count; k++) {
+                float one = formats[f] == MIXT_DTYPE_BF16   ? mixt_bf16_to_fp32(((const uint16_t *)data)[k])
+                            : formats[f] == MIXT_DTYPE_FP16 ? mixt_fp16_to_fp32(((const uint16_t *)data)[k])
+                                                            : ((const float *)data)[k];
+                assert_true(one == values[k]);
+            }
+            lower += frozen;
+            mixt_tensor_free(tensor);
+        }
+        assert_int_equal(lower, 1);
+    }
+}
+
 /** The gradient through a batch norm with frozen statistics, against differences of the loss. */
 static void frozen_statistics(void **state)
 {
@@ -283,9 +319,13 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freeze_keeps_bits), cmocka_unit_test(freeze_equals_rate_of_zero),
-        cmocka_unit_test(frozen_statistics), cmocka_unit_test(rates_by_group),
-        cmocka_unit_test(decay_by_group),    cmocka_unit_test(bad_lists),
+        cmocka_unit_test(freeze_keeps_bits),
+        cmocka_unit_test(freeze_equals_rate_of_zero),
+        cmocka_unit_test(a_frozen_tensor_has_its_own_format),
+        cmocka_unit_test(frozen_statistics),
+        cmocka_unit_test(rates_by_group),
+        cmocka_unit_test(decay_by_group),
+        cmocka_unit_test(bad_lists),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
