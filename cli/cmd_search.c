@@ -166,7 +166,9 @@ static void print_result(const mixt_search_result *r)
         cli_judgement_print(&i.worth);
     } else {
         cli_line(stdout, "found    ", "fp32: %s",
-                 *i.refused ? "all that is cheaper was shown to lose, or was set aside" : "nothing tried is cheaper");
+                 !i.complete  ? "the time was over before anything cheaper was left to offer"
+                 : *i.refused ? "all that is cheaper was shown to lose"
+                              : "nothing tried is cheaper");
     }
     if (*i.refused) {
         cli_line(stdout, "refused  ", "%s", i.refused);

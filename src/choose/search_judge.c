@@ -17,6 +17,9 @@
 
 enum { PLANNED_MAX = 24 }; // fresh pairs of a first look at most: it may be all that a policy needs
 
+/** Of the time that is left, what the first look at a policy may take: where it is refused, the search is to go on. */
+static const double share = 0.5;
+
 /** p values by which a policy is set aside: while trials are left, and at the last of them; and by which no more trials
  *  are needed to go on with it. */
 static const double out_early = 0.01, out_late = 0.05, in_early = 0.1;
@@ -151,7 +154,7 @@ static mixt_status begin(mixt__search *s, mixt__search_try *tried)
 {
     int64_t pairs = mixt__search_planned(s, tried);
     if (!s->options.pairs && s->trial_seconds > 0) {
-        double room = (s->budget - (mixt__time_now() - s->started)) / (2.2 * s->trial_seconds);
+        double left = s->budget - (mixt__time_now() - s->started), room = share / (2.2 * s->trial_seconds) * left;
         pairs = (double)pairs > room ? (int64_t)fmax(room, MIXT_STATS_PAIRS_MIN) : pairs;
     }
     MIXT_TRY(mixt__search_settle_fresh(s, pairs));

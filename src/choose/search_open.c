@@ -262,6 +262,6 @@ mixt_status mixt__search_settle_fresh(mixt__search *s, int64_t pairs)
     double update = fmax(s->fp32->ms, s->best->ms) / 1e3;
     if (s->steps[MIXT_SEARCH_FRESH])
         return MIXT_OK;
-    return settle_steps(s, MIXT_SEARCH_FRESH, update > 0 ? 0.6 * left / (1.4 * 2 * (double)pairs * update) : 0,
+    return settle_steps(s, MIXT_SEARCH_FRESH, update > 0 ? 0.35 * left / (1.4 * 2 * (double)pairs * update) : 0,
                         s->steps[MIXT_SEARCH_SEEN]);
 }
