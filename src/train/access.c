@@ -194,9 +194,9 @@ mixt_status mixt__trainer_new_planner(const mixt__trainer *t, mixt__trainer **pl
     p->ranks = (mixt__ranks){.planned = mixt__ranks_joined(t)};
     p->ranks.shards.zero = t->ranks.shards.zero;
     p->ranks.format = t->ranks.format;
-    p->ranks.behind.bucket = t->ranks.behind.bucket;
-    p->ranks.alone.compression = t->ranks.alone.compression;
-    p->ranks.device.on_device = t->ranks.device.on_device;
+    p->ranks.overlap.bucket = t->ranks.overlap.bucket;
+    p->ranks.local.compression = t->ranks.local.compression;
+    p->ranks.discrete.on_device = t->ranks.discrete.on_device;
     p->lengths.count = t->lengths.count;
     memcpy(p->lengths.spec, t->lengths.spec, sizeof t->lengths.spec);
     mixt__trainer_want_layers(p, t->layers.wanted);

@@ -129,8 +129,8 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 static mixt_status update(mixt__trainer *t, double factor)
 {
     mixt__update u = t->update;
-    u.control_follows = !mixt__sharded_gradients(t) && !t->ranks.alone.local; // else ranks agree in between
-    u.optimizer.others = t->ranks.alone.local ? (float)(t->settings.ranks - 1) : 0;
+    u.control_follows = !mixt__sharded_gradients(t) && !t->ranks.local.local; // else ranks agree in between
+    u.optimizer.others = t->ranks.local.local ? (float)(t->settings.ranks - 1) : 0;
     u.gradient_factor = factor;
     MIXT_TRY(mixt__ranks_measure(t, &u));
     MIXT_TRY(mixt__ranks_control(t, &u));
@@ -168,7 +168,7 @@ static mixt_status run_held(void *argument)
         run.seed = seeds ? seeds + i : NULL;
         MIXT_TRY(ranked_pass(t, &run, p->first + i));
     }
-    if (!p->whole || t->ranks.device.sums)
+    if (!p->whole || t->ranks.discrete.sums)
         MIXT_TRY(mixt__device_sums_finish(t));
     return p->whole ? update(t, 1) : MIXT_OK;
 }
@@ -311,7 +311,7 @@ static mixt_status issue_part(mixt__trainer *t, int64_t first)
     mixt__feed_kind kind = t->instrumenting ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
     part p = {.trainer = t, .first = first, .whole = t->settings.ranks == 1};
     bool record =
-        p.whole || (t->ranks.group && (!t->params->shard.masters || t->ranks.device.sums)); // else the host gathers
+        p.whole || (t->ranks.group && (!t->params->shard.masters || t->ranks.discrete.sums)); // else the host gathers
     if (!p.whole)
         mixt__device_sums_expect(t);
     MIXT_TRY(mixt__feed_issue(&t->feed, kind, record && may_record(t), run_held, &p));
@@ -357,7 +357,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
     if (!s->input)
         t->next_batch += t->settings.accumulate;
     if (host || t->settings.ranks > 1) // else the update has gone to the device with its passes
-        MIXT_TRY(update(t, mixt__pass_weights_factor(t->ranks.alone.local ? &own : &weights, t->settings.accumulate)));
+        MIXT_TRY(update(t, mixt__pass_weights_factor(t->ranks.local.local ? &own : &weights, t->settings.accumulate)));
     if (!host)
         return mixt__feed_turn(&t->feed);
     t->feed.turn++;

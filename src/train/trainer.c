@@ -96,7 +96,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.alone.compression.kind != MIXT_COMPRESS_NONE)
+    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.local.compression.kind != MIXT_COMPRESS_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "moments in %s and compressed exchanges do not go together: ranks that "
                           "compress tell each other of their moments in fp32",

@@ -100,7 +100,7 @@ static void train(rank *r)
     for (int i = 0; i < PARAMS; i++)
         CHECK(r, mixt_trainer_param_get(t, i, by_ranks[r->index][i]) == MIXT_OK);
     for (int64_t i = 0; i < t->inner->params->total; i++)
-        not_sent[r->index] += fabsf(ranks->alone.feedback[i]);
+        not_sent[r->index] += fabsf(ranks->local.feedback[i]);
     save(r, t->inner);
     ranks->group = NULL; // the thread's own
     mixt_close(ctx);

@@ -54,7 +54,7 @@ static fixture start(int zero)
     if (zero >= 0) {
         f.trainer->ranks.planned = true;
         f.trainer->ranks.shards.zero = zero;
-        f.trainer->ranks.behind.bucket = 1 << 20;
+        f.trainer->ranks.overlap.bucket = 1 << 20;
     }
     const mixt_sample_shape shape = {
         .input_dtype = MIXT_DTYPE_FP32, .input_rank = 1, .input_dims = {INPUTS}, .targets = 1};

@@ -120,7 +120,7 @@ static void a_rank_copies_its_part(void **state)
         for (int64_t k = 0; k < snapshot.piece_count; k++)
             written += snapshot.pieces[k].bytes;
         whole = (size_t)(t->params->total * 3 + t->params->state_total) * sizeof(float);
-        if (t->ranks.alone.compression.kind == MIXT_COMPRESS_NONE) {
+        if (t->ranks.local.compression.kind == MIXT_COMPRESS_NONE) {
             assert_in_range(bytes, whole / RANKS, whole / RANKS + whole / 16 + lists);
             assert_in_range(written, 1, whole / RANKS + whole / 16);
         }

@@ -19,13 +19,13 @@ static mixt_status put(void *user, void *to, const float *from, int64_t count, m
 
 static mixt_status spread(void *user, void *data, const int64_t *cuts, size_t size)
 {
-    return ((mixt__trainer *)user)->ranks.device.sums->gather(data, cuts, size);
+    return ((mixt__trainer *)user)->ranks.discrete.sums->gather(data, cuts, size);
 }
 
 /** The number of a stay among marks: behind those of sums. */
 static int64_t mark_of(const mixt__ranks *r, int64_t stay)
 {
-    return r->behind.bucket_count + stay;
+    return r->overlap.bucket_count + stay;
 }
 
 mixt_status mixt__device_gather_prepare(mixt__trainer *t, int64_t next)
@@ -35,9 +35,9 @@ mixt_status mixt__device_gather_prepare(mixt__trainer *t, int64_t next)
     mixt__gather_means means = {.put = put, .spread = spread, .user = t};
     for (; a->asked < a->count && a->stays[a->asked].begin <= next; a->asked++) {
         MIXT_TRY(mixt__gather_fetch(a, a->asked, r->shards.cuts, &means));
-        MIXT_TRY(r->device.sums->mark(mark_of(r, a->asked)));
+        MIXT_TRY(r->discrete.sums->mark(mark_of(r, a->asked)));
     }
     for (; a->next < a->count && a->stays[a->next].first <= next; a->next++)
-        MIXT_TRY(r->device.sums->join(mark_of(r, a->next)));
+        MIXT_TRY(r->discrete.sums->join(mark_of(r, a->next)));
     return MIXT_OK;
 }

@@ -13,42 +13,42 @@
 static mixt_status fetch(mixt__trainer *t, int64_t index)
 {
     const mixt__beside *beside = t->device->backend->beside;
-    const mixt__bucket *b = &t->ranks.behind.buckets[index];
+    const mixt__bucket *b = &t->ranks.overlap.buckets[index];
     size_t bytes = (size_t)b->count * sizeof(float);
     const float *made =
         mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
-    MIXT_TRY(beside->copy(t->device, t->ranks.device.staged + b->begin, made, bytes));
-    return beside->copy(t->device, &t->ranks.device.arrived[index], &t->control->scale,
-                        sizeof *t->ranks.device.arrived);
+    MIXT_TRY(beside->copy(t->device, t->ranks.discrete.staged + b->begin, made, bytes));
+    return beside->copy(t->device, &t->ranks.discrete.arrived[index], &t->control->scale,
+                        sizeof *t->ranks.discrete.arrived);
 }
 
 /** Each slice of a group to its owner. */
 static mixt_status reduce(mixt__trainer *t, int64_t index)
 {
     mixt__ranks *r = &t->ranks;
-    const mixt__bucket *b = &r->behind.buckets[index];
+    const mixt__bucket *b = &r->overlap.buckets[index];
     mixt__owners_cuts(&r->shards.owners, t->params, b->group, r->shards.cuts);
-    MIXT_TRY(r->device.sums->reduce(mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
-    return r->device.sums->mark(index);
+    MIXT_TRY(r->discrete.sums->reduce(mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
+    return r->discrete.sums->mark(index);
 }
 
 static mixt_status send(mixt__trainer *t, int64_t index)
 {
-    const mixt__bucket *b = &t->ranks.behind.buckets[index];
-    if (!t->ranks.device.sums)
+    const mixt__bucket *b = &t->ranks.overlap.buckets[index];
+    if (!t->ranks.discrete.sums)
         return fetch(t, index);
     return mixt__sharded_gradients(t)
                ? reduce(t, index)
-               : t->ranks.device.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
+               : t->ranks.discrete.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
 }
 
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
 {
     mixt__ranks *r = &t->ranks;
-    for (; r->device.summed < r->behind.bucket_count && r->behind.buckets[r->device.summed].ready <= node;
-         r->device.summed++)
-        if (r->device.sum_status == MIXT_OK)
-            r->device.sum_status = send(t, r->device.summed);
+    for (; r->discrete.summed < r->overlap.bucket_count && r->overlap.buckets[r->discrete.summed].ready <= node;
+         r->discrete.summed++)
+        if (r->discrete.sum_status == MIXT_OK)
+            r->discrete.sum_status = send(t, r->discrete.summed);
 }
 
 static void node_passed(void *user, int64_t node)
@@ -58,14 +58,14 @@ static void node_passed(void *user, int64_t node)
 
 void mixt__device_sums_expect(mixt__trainer *t)
 {
-    if (t->ranks.device.arrived)
-        memset(t->ranks.device.arrived, 0, (size_t)t->ranks.behind.bucket_count * sizeof *t->ranks.device.arrived);
+    if (t->ranks.discrete.arrived)
+        memset(t->ranks.discrete.arrived, 0, (size_t)t->ranks.overlap.bucket_count * sizeof *t->ranks.discrete.arrived);
 }
 
 mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 {
-    t->ranks.device.summed = 0;
-    t->ranks.device.sum_status = MIXT_OK;
+    t->ranks.discrete.summed = 0;
+    t->ranks.discrete.sum_status = MIXT_OK;
     if (mixt__sharded_gradients(t))
         return mixt__discrete_begin(t, run);
     if (!mixt__trainer_runs_planned(t))
@@ -78,20 +78,20 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
 {
     const mixt__ranks *r = &t->ranks;
-    return r->device.sums ? r->device.sums->join(count - 1) : t->device->backend->beside->join(t->device);
+    return r->discrete.sums ? r->discrete.sums->join(count - 1) : t->device->backend->beside->join(t->device);
 }
 
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (r->alone.local) // they are not summed
+    if (r->local.local) // they are not summed
         return MIXT_OK;
-    if (!r->behind.buckets)
-        return mixt__device_copy(t->device, r->device.staged, mixt__params_gradients(t->params),
+    if (!r->overlap.buckets)
+        return mixt__device_copy(t->device, r->discrete.staged, mixt__params_gradients(t->params),
                                  (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
-    MIXT_TRY(r->device.sum_status);
-    return r->device.sums ? r->device.sums->join(-1) : t->device->backend->beside->join(t->device);
+    MIXT_TRY(r->discrete.sum_status);
+    return r->discrete.sums ? r->discrete.sums->join(-1) : t->device->backend->beside->join(t->device);
 }
 
 /* ---- waiting ---- */
@@ -114,20 +114,20 @@ static mixt_status hand_over(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     if (!r->shards.reading) { // else it has begun with the pass
-        r->behind.let = r->behind.handed = 0;
-        mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
+        r->overlap.let = r->overlap.handed = 0;
+        mixt__overlap_begin(r->overlap.overlap, r->overlap.buckets, r->overlap.bucket_count);
     }
-    r->behind.begun = true;
-    MIXT_TRY(mixt__discrete_allow(t, r->shards.reading ? r->shards.reading->job_count : r->behind.bucket_count));
+    r->overlap.begun = true;
+    MIXT_TRY(mixt__discrete_allow(t, r->shards.reading ? r->shards.reading->job_count : r->overlap.bucket_count));
     return mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_wait(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (r->group && r->device.sums)
-        MIXT_TRY(mixt__group_await(r->group, r->device.sums)); // and then there is nothing left to wait for
-    return r->behind.overlap && !r->alone.local ? hand_over(t) : mixt__device_synchronize(t->device);
+    if (r->group && r->discrete.sums)
+        MIXT_TRY(mixt__group_await(r->group, r->discrete.sums)); // and then there is nothing left to wait for
+    return r->overlap.overlap && !r->local.local ? hand_over(t) : mixt__device_synchronize(t->device);
 }
 
 mixt_status mixt__device_sums_gather(mixt__trainer *t)
@@ -136,8 +136,8 @@ mixt_status mixt__device_sums_gather(mixt__trainer *t)
     const mixt__params *p = t->params;
     for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         mixt__owners_cuts(&r->shards.owners, p, g, r->shards.cuts);
-        MIXT_TRY(r->device.sums->gather(mixt__params_weights(p) + r->shards.owners.begins[g], r->shards.cuts,
-                                        sizeof(float)));
+        MIXT_TRY(r->discrete.sums->gather(mixt__params_weights(p) + r->shards.owners.begins[g], r->shards.cuts,
+                                          sizeof(float)));
     }
-    return r->device.sums->join(-1);
+    return r->discrete.sums->join(-1);
 }

@@ -43,14 +43,14 @@ mixt_status mixt__discrete_plan(mixt__trainer *t)
     if (!cuts)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to plan the update of %lld ranks",
                           (long long)r->shards.owners.ranks);
-    r->device.update_bytes = 0;
+    r->discrete.update_bytes = 0;
     for (int64_t rank = 0; rank < r->shards.owners.ranks; rank++) { // all take as much as the one that needs most
         size_t bytes = rank_workspace(t, rank, cuts);
-        r->device.update_bytes = bytes > r->device.update_bytes ? bytes : r->device.update_bytes;
+        r->discrete.update_bytes = bytes > r->discrete.update_bytes ? bytes : r->discrete.update_bytes;
     }
     for (int64_t i = 0; i < r->shards.owners.most_chunks; i++)
         cuts[i] = (mixt__segment){.offset = i * r->shards.owners.chunk, .count = r->shards.owners.chunk};
-    r->device.measure_bytes =
+    r->discrete.measure_bytes =
         mixt__sharded_gradients(t) ? mixt__discrete_workspace(t, cuts, r->shards.owners.most_chunks) : 0;
     mixt__free(cuts);
     return MIXT_OK;
@@ -71,13 +71,13 @@ static mixt_status await_place(const mixt__trainer *t, int64_t stay)
 mixt_status mixt__discrete_allow(mixt__trainer *t, int64_t count)
 {
     mixt__ranks *r = &t->ranks;
-    const mixt__bucket *jobs = r->shards.reading ? r->shards.reading->jobs : r->behind.buckets;
-    for (; r->behind.let < count; r->behind.let++) {
-        int64_t group = jobs[r->behind.let].group;
+    const mixt__bucket *jobs = r->shards.reading ? r->shards.reading->jobs : r->overlap.buckets;
+    for (; r->overlap.let < count; r->overlap.let++) {
+        int64_t group = jobs[r->overlap.let].group;
         bool fetch = r->shards.reading && group < 0;
         MIXT_TRY(fetch ? await_place(t, -1 - group)
-                       : mixt__device_sums_await(t, &r->device.arrived[r->behind.handed++]));
-        mixt__overlap_allow(r->behind.overlap, r->behind.let + 1);
+                       : mixt__device_sums_await(t, &r->discrete.arrived[r->overlap.handed++]));
+        mixt__overlap_allow(r->overlap.overlap, r->overlap.let + 1);
     }
     return MIXT_OK;
 }
@@ -114,7 +114,7 @@ static mixt_status bring(mixt__trainer *t, mixt__gather *a, int64_t stay)
 {
     size_t at = a->stays[stay].at;
     MIXT_TRY(mixt__discrete_allow(t, a->fetch_job[stay]));
-    mixt__overlap_wait(t->ranks.behind.overlap, a->fetch_job[stay]);
+    mixt__overlap_wait(t->ranks.overlap.overlap, a->fetch_job[stay]);
     MIXT_TRY(mixt__device_copy(t->device, a->window + at, a->host + at, mixt__gather_stay_bytes(a, stay)));
     return mixt__device_copy(t->device, &a->landed[stay], &t->control->scale, sizeof *a->landed); // which is never 0
 }
@@ -123,7 +123,7 @@ static mixt_status prepare_node(mixt__trainer *t, int64_t next)
 {
     mixt__gather *a = t->ranks.shards.reading;
     MIXT_TRY(take_windows(t, next));
-    if (a && t->ranks.device.sums)
+    if (a && t->ranks.discrete.sums)
         return mixt__device_gather_prepare(t, next);
     for (; a && a->next < a->count && a->stays[a->next].first <= next; a->next++)
         MIXT_TRY(bring(t, a, a->next));
@@ -136,14 +136,14 @@ static void node_passed(void *user, int64_t node)
 {
     mixt__trainer *t = user;
     mixt__device_sums_send(t, node);
-    if (t->ranks.device.sum_status == MIXT_OK)
-        t->ranks.device.sum_status = prepare_node(t, node + 1);
+    if (t->ranks.discrete.sum_status == MIXT_OK)
+        t->ranks.discrete.sum_status = prepare_node(t, node + 1);
 }
 
 mixt_status mixt__discrete_fetch_masters(mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return mixt__device_download(t->device, t->ranks.device.masters, mixt__params_weights(p),
+    return mixt__device_download(t->device, t->ranks.discrete.masters, mixt__params_weights(p),
                                  p->roles[MIXT_PARAM_WEIGHT].bytes);
 }
 
@@ -152,17 +152,17 @@ static mixt_status begin_fetches(mixt__trainer *t, int which, const mixt__bucket
 {
     mixt__ranks *r = &t->ranks;
     mixt__gather *a = &r->shards.gathers[which];
-    if (r->device.sums) {
+    if (r->discrete.sums) {
         mixt__device_gather_begin(t, which);
         return MIXT_OK;
     }
     MIXT_TRY(mixt__discrete_fetch_masters(t)); // the device has then run all that reads this window too
-    a->own = r->device.masters;
+    a->own = r->discrete.masters;
     memset(a->landed, 0, (size_t)a->count * sizeof *a->landed);
     mixt__gather_list(a, sums, count);
-    r->behind.let = r->behind.handed = 0;
+    r->overlap.let = r->overlap.handed = 0;
     r->shards.reading = a;
-    mixt__overlap_begin(r->behind.overlap, a->jobs, a->job_count);
+    mixt__overlap_begin(r->overlap.overlap, a->jobs, a->job_count);
     return MIXT_OK;
 }
 
@@ -172,7 +172,7 @@ mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run)
     int which = t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN;
     mixt__sharded_mark(t);
     if (t->params->shard.masters)
-        MIXT_TRY(begin_fetches(t, which, r->behind.buckets, r->behind.bucket_count));
+        MIXT_TRY(begin_fetches(t, which, r->overlap.buckets, r->overlap.bucket_count));
     run->passed = node_passed;
     run->user = t;
     return prepare_node(t, 0);
@@ -180,8 +180,8 @@ mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run)
 
 mixt_status mixt__discrete_begin_reading(mixt__trainer *t, int which, mixt__run *run)
 {
-    t->ranks.device.summed = t->ranks.behind.bucket_count; // it makes no gradients
-    t->ranks.device.sum_status = MIXT_OK;
+    t->ranks.discrete.summed = t->ranks.overlap.bucket_count; // it makes no gradients
+    t->ranks.discrete.sum_status = MIXT_OK;
     MIXT_TRY(begin_fetches(t, which, NULL, 0));
     run->passed = node_passed;
     run->user = t;
@@ -197,7 +197,7 @@ mixt_status mixt__discrete_put_sums(mixt__trainer *t)
         float *to = mixt__sharded_mine(t, r->shards.window.order[i]);
         if (slice->count)
             MIXT_TRY(
-                mixt__device_copy(t->device, to, r->device.staged + slice->begin, (size_t)slice->count * sizeof *to));
+                mixt__device_copy(t->device, to, r->discrete.staged + slice->begin, (size_t)slice->count * sizeof *to));
     }
     return MIXT_OK;
 }
@@ -207,8 +207,8 @@ mixt_status mixt__discrete_put_sums(mixt__trainer *t)
 mixt_status mixt__discrete_measure(mixt__trainer *t, const mixt__update *own)
 {
     mixt__update u = *own;
-    u.stats = t->ranks.device.own_stats;
-    u.workspace = t->ranks.device.measure_workspace;
+    u.stats = t->ranks.discrete.own_stats;
+    u.workspace = t->ranks.discrete.measure_workspace;
     u.control_follows = false;
     MIXT_TRY(mixt__device_gradient_stats(t->device, &u));
     MIXT_TRY(mixt__device_copy(t->device, own->stats, u.stats, (size_t)own->segment_count * sizeof *u.stats));
@@ -223,7 +223,7 @@ mixt_status mixt__discrete_round_copies(const mixt__trainer *t)
     u.gradient = u.weight;
     u.moments[0] = u.moments[1] = (mixt__update_role){0};
     u.statistics_count = 0;
-    u.control = t->ranks.device.still;
+    u.control = t->ranks.discrete.still;
     return mixt__device_optimizer_step(t->device, &u);
 }
 
@@ -235,18 +235,18 @@ static mixt_status exchange_masters(mixt__trainer *t)
     for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         const mixt__param_slice *slice = &p->shard.slices[g];
         if (slice->count)
-            MIXT_TRY(mixt__device_copy(t->device, r->device.staged + slice->begin,
+            MIXT_TRY(mixt__device_copy(t->device, r->discrete.staged + slice->begin,
                                        mixt__params_weights(p) + slice->begin,
-                                       (size_t)slice->count * sizeof *r->device.staged));
+                                       (size_t)slice->count * sizeof *r->discrete.staged));
     }
     MIXT_TRY(mixt__device_synchronize(t->device));
     for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         mixt__owners_cuts(&r->shards.owners, p, g, r->shards.cuts);
-        MIXT_TRY(mixt__group_gather_parts(r->group, r->device.staged + r->shards.owners.begins[g], r->shards.cuts,
-                                          sizeof *r->device.staged));
+        MIXT_TRY(mixt__group_gather_parts(r->group, r->discrete.staged + r->shards.owners.begins[g], r->shards.cuts,
+                                          sizeof *r->discrete.staged));
     }
-    return mixt__device_copy(t->device, mixt__params_weights(p), r->device.staged,
-                             (size_t)p->total * sizeof *r->device.staged);
+    return mixt__device_copy(t->device, mixt__params_weights(p), r->discrete.staged,
+                             (size_t)p->total * sizeof *r->discrete.staged);
 }
 
 /* Masters of a skipped update, which changes none, travel too: the host does not know yet. */
@@ -255,6 +255,6 @@ mixt_status mixt__discrete_apply(mixt__trainer *t, const mixt__update *update)
     MIXT_TRY(mixt__sharded_update(t, update));
     if (t->params->shard.masters)
         return MIXT_OK;
-    MIXT_TRY(t->ranks.device.sums ? mixt__device_sums_gather(t) : exchange_masters(t));
+    MIXT_TRY(t->ranks.discrete.sums ? mixt__device_sums_gather(t) : exchange_masters(t));
     return mixt__discrete_round_copies(t);
 }

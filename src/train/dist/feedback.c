@@ -117,7 +117,7 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** A rank's own: of a section, where the trainer has it. */
 static const float *own_of(const mixt__trainer *t, int64_t section)
 {
-    return section ? mixt__role_fp32(&t->params->roles[MIXT_PARAM_WEIGHT + section]) : t->ranks.alone.feedback;
+    return section ? mixt__role_fp32(&t->params->roles[MIXT_PARAM_WEIGHT + section]) : t->ranks.local.feedback;
 }
 
 mixt_status mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
@@ -129,7 +129,7 @@ mixt_status mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
         MIXT_TRY(mixt__device_copy(t->device, s->feedback + i * l.c.total, own_of(t, i),
                                    (size_t)l.c.total * sizeof *s->feedback));
     if (l.factors)
-        memcpy(s->feedback + rows_elements(&l), t->ranks.alone.compressor.factors,
+        memcpy(s->feedback + rows_elements(&l), t->ranks.local.compressor.factors,
                (size_t)l.c.counts.right * sizeof *s->feedback);
     return MIXT_OK;
 }
@@ -147,8 +147,8 @@ void mixt__feedback_put_back(const mixt__snapshot *s, mixt__trainer *t)
     layout l;
     if (!s->feedback || !lay_out(t, s->kind, &l))
         return;
-    memcpy(t->ranks.alone.feedback, s->feedback, (size_t)l.c.total * sizeof *s->feedback);
-    memcpy(t->ranks.alone.compressor.factors, s->feedback + rows_elements(&l),
+    memcpy(t->ranks.local.feedback, s->feedback, (size_t)l.c.total * sizeof *s->feedback);
+    memcpy(t->ranks.local.compressor.factors, s->feedback + rows_elements(&l),
            (size_t)l.c.counts.right * sizeof *s->feedback);
 }
 
@@ -166,8 +166,8 @@ mixt_status mixt__feedback_collect(mixt__trainer *t, const mixt__ranks_own *own,
         if (own)
             from = s ? (float *)(void *)own->roles[MIXT_PARAM_WEIGHT + s] : own->feedback;
         if (!own && s && !t->device->backend->host_memory) {
-            MIXT_TRY(mixt__device_download(t->device, t->ranks.device.staged, from, bytes));
-            from = t->ranks.device.staged;
+            MIXT_TRY(mixt__device_download(t->device, t->ranks.discrete.staged, from, bytes));
+            from = t->ranks.discrete.staged;
         }
         MIXT_TRY(mixt__group_collect_parts(g, from, to ? to + s * l.rows * l.c.total : NULL, g->cuts, sizeof *from));
     }
@@ -203,7 +203,7 @@ static int64_t count_rows(const mixt__checkpoint *c)
 /** Whether each rank of this trainer goes on with what was its own. */
 static bool is_same(const mixt__trainer *t, const mixt__checkpoint *c)
 {
-    return t->ranks.alone.feedback && count_rows(c) == t->settings.ranks;
+    return t->ranks.local.feedback && count_rows(c) == t->settings.ranks;
 }
 
 static mixt_status check_rows(const mixt__trainer *t, const mixt__checkpoint *checkpoint)
@@ -227,19 +227,19 @@ mixt_status mixt__feedback_restore(mixt__trainer *t, const mixt__checkpoint *che
 {
     mixt__ranks *r = &t->ranks;
     MIXT_TRY(check_rows(t, checkpoint));
-    if (!load || !r->alone.feedback)
+    if (!load || !r->local.feedback)
         return MIXT_OK;
     if (is_same(t, checkpoint))
-        memcpy(r->alone.feedback, find_row(checkpoint, 0, r->group->rank)->data,
+        memcpy(r->local.feedback, find_row(checkpoint, 0, r->group->rank)->data,
                (size_t)t->params->total * sizeof(float));
     else
-        mixt__parallel_zero(r->alone.feedback, (size_t)t->params->total * sizeof(float));
-    size_t bytes = (size_t)r->alone.compressor.counts.right * sizeof(float);
+        mixt__parallel_zero(r->local.feedback, (size_t)t->params->total * sizeof(float));
+    size_t bytes = (size_t)r->local.compressor.counts.right * sizeof(float);
     const mixt__file_tensor *tensor = mixt__safetensors_find(checkpoint->state, factors_name);
     if (tensor && tensor->bytes == bytes && tensor->dtype == MIXT_DTYPE_FP32)
-        memcpy(r->alone.compressor.factors, tensor->data, bytes);
+        memcpy(r->local.compressor.factors, tensor->data, bytes);
     else if (bytes)
-        memset(r->alone.compressor.factors, 0, bytes); // of another rank, or none: they begin again
+        memset(r->local.compressor.factors, 0, bytes); // of another rank, or none: they begin again
     return MIXT_OK;
 }
 

@@ -11,22 +11,22 @@ void mixt__ranks_join_with(mixt__trainer *t, const mixt__joining *how)
     r->save_parts = true; // until it is known that ranks do not see the same files
     r->format = how->format;
     r->sums.check = how->check;
-    r->behind.bucket = how->bucket;
+    r->overlap.bucket = how->bucket;
     r->shards.zero = how->zero;
-    r->alone.compression = how->compression;
-    r->alone.compress_after = how->compress_after;
+    r->local.compression = how->compression;
+    r->local.compress_after = how->compress_after;
 }
 
 void mixt__ranks_join_take(mixt__trainer *t, mixt__group *group, int64_t bucket)
 {
     t->ranks.group = t->ranks.joined = group;
-    t->ranks.behind.bucket = bucket;
+    t->ranks.overlap.bucket = bucket;
 }
 
 void mixt__ranks_sum_on_device(mixt__trainer *t, const mixt__device_sums *sums)
 {
-    t->ranks.device.on_device = true;
-    t->ranks.device.sums = sums;
+    t->ranks.discrete.on_device = true;
+    t->ranks.discrete.sums = sums;
 }
 
 void mixt__ranks_set_save_parts(mixt__trainer *t, bool parts)
@@ -46,8 +46,8 @@ bool mixt__ranks_joined(const mixt__trainer *t)
 
 bool mixt__ranks_compress(const mixt__trainer *t, int64_t *after)
 {
-    *after = t->ranks.alone.compress_after;
-    return t->ranks.alone.compression.kind != MIXT_COMPRESS_NONE;
+    *after = t->ranks.local.compress_after;
+    return t->ranks.local.compression.kind != MIXT_COMPRESS_NONE;
 }
 
 int mixt__ranks_owner_of(const mixt__trainer *t, int64_t segment, int64_t element)
@@ -84,12 +84,12 @@ uint32_t mixt__ranks_agreed_asked(const mixt__trainer *t)
 
 bool mixt__ranks_trace_of(const mixt__trainer *t, mixt__ranks_trace *trace)
 {
-    const mixt__part_overlap *b = &t->ranks.behind;
+    const mixt__part_overlap *b = &t->ranks.overlap;
     *trace = (mixt__ranks_trace){0};
     if (!b->overlap)
         return false;
-    if (t->ranks.alone.compressor.pieces) {
-        trace->seconds = trace->waited = t->ranks.alone.compressor.seconds;
+    if (t->ranks.local.compressor.pieces) {
+        trace->seconds = trace->waited = t->ranks.local.compressor.seconds;
         return true;
     }
     trace->count = b->bucket_count;

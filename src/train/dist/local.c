@@ -20,11 +20,11 @@ static mixt__compress_piece add_segment(const mixt__trainer *t, mixt__compressor
 bool mixt__local_plan(const mixt__trainer *t, mixt__compressor *c)
 {
     const mixt__ranks *r = &t->ranks;
-    *c = (mixt__compressor){.how = r->alone.compression, .group = r->group, .ranks = t->settings.ranks};
+    *c = (mixt__compressor){.how = r->local.compression, .group = r->group, .ranks = t->settings.ranks};
     if (c->how.kind == MIXT_COMPRESS_NONE || c->ranks == 1 || (!r->group && !r->planned))
         return false;
     c->total = t->params->total;
-    c->bucket = r->behind.bucket;
+    c->bucket = r->overlap.bucket;
     for (int64_t i = 0; i < t->params->segment_count; i++)
         (void)add_segment(t, c, i);
     return true;
@@ -32,7 +32,7 @@ bool mixt__local_plan(const mixt__trainer *t, mixt__compressor *c)
 
 void mixt__local_prepare(mixt__trainer *t)
 {
-    mixt__compressor *c = &t->ranks.alone.compressor, planned;
+    mixt__compressor *c = &t->ranks.local.compressor, planned;
     (void)mixt__local_plan(t, &planned);
     planned.pieces = c->pieces;
     planned.factors = c->factors;
@@ -63,7 +63,7 @@ int64_t mixt__local_sent(const mixt__trainer *t, bool whole)
 /** The masters where the host can work on them. */
 static float *host_masters(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.device.staged;
+    return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.discrete.staged;
 }
 
 static size_t bytes_of(const mixt__trainer *t)
@@ -73,16 +73,17 @@ static size_t bytes_of(const mixt__trainer *t)
 
 static mixt_status fetch(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory
-               ? MIXT_OK
-               : mixt__device_download(t->device, t->ranks.device.staged, mixt__params_weights(t->params), bytes_of(t));
+    return t->device->backend->host_memory ? MIXT_OK
+                                           : mixt__device_download(t->device, t->ranks.discrete.staged,
+                                                                   mixt__params_weights(t->params), bytes_of(t));
 }
 
 /** Back to the device, and rounded to the working copies. */
 static mixt_status store(const mixt__trainer *t)
 {
     if (!t->device->backend->host_memory)
-        MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.device.staged, bytes_of(t)));
+        MIXT_TRY(
+            mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.discrete.staged, bytes_of(t)));
     return mixt__discrete_round_copies(t);
 }
 
@@ -123,25 +124,25 @@ static void swap(void *argument, int64_t begin, int64_t end, int thread)
 static void for_all(const mixt__trainer *t, mixt__range_fn *work)
 {
     enum { GRAIN = 4096 };
-    exchanged e = {host_masters(t), t->ranks.alone.feedback};
+    exchanged e = {host_masters(t), t->ranks.local.feedback};
     mixt__parallel(t->params->total, GRAIN, work, &e);
 }
 
 mixt_status mixt__local_begin(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    bool local = r->alone.feedback && t->attempts > r->alone.compress_after;
-    if (local != r->alone.local &&
+    bool local = r->local.feedback && t->attempts > r->local.compress_after;
+    if (local != r->local.local &&
         !t->device->backend->host_memory) { // passes were recorded with sums of gradients, or without
         MIXT_TRY(mixt__device_synchronize(t->device));
         mixt__feed_forget(&t->feed);
     }
-    r->alone.local = local;
+    r->local.local = local;
     if (!local)
         return MIXT_OK;
     MIXT_TRY(fetch(t));
     for_all(t, take_own);
-    r->alone.own_weights = true;
+    r->local.own_weights = true;
     return store(t);
 }
 
@@ -154,21 +155,21 @@ static mixt_status make_common(mixt__trainer *t, bool exchange)
     MIXT_TRY(fetch(t));
     for_all(t, subtract);
     if (exchange)
-        status = mixt__compress_exchange(&r->alone.compressor, host_masters(t), r->alone.feedback, last);
+        status = mixt__compress_exchange(&r->local.compressor, host_masters(t), r->local.feedback, last);
     for_all(t, swap);
-    r->alone.own_weights = false;
+    r->local.own_weights = false;
     MIXT_TRY(store(t));
     return status;
 }
 
 mixt_status mixt__local_finish(mixt__trainer *t)
 {
-    return make_common(t, !t->ranks.alone.overflowed);
+    return make_common(t, !t->ranks.local.overflowed);
 }
 
 void mixt__local_leave(mixt__trainer *t)
 {
-    if (t->ranks.alone.own_weights)
+    if (t->ranks.local.own_weights)
         (void)make_common(t, false); // what failed first is what is told
 }
 
@@ -186,14 +187,14 @@ mixt_status mixt__local_control(mixt__trainer *t, mixt__update *update)
     MIXT_TRY(mixt__device_download(t->device, &after, t->control, sizeof after));
     found mine = {after.found_inf, after.bad_segment, after.grad_norm};
     MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 1));
-    r->alone.overflowed = false;
+    r->local.overflowed = false;
     int32_t segment = -1; // the first rank's that has one
     for (int rank = 0; rank < g->size; rank++) {
-        r->alone.overflowed = r->alone.overflowed || all[rank].overflow;
+        r->local.overflowed = r->local.overflowed || all[rank].overflow;
         segment = segment < 0 ? all[rank].segment : segment;
         squares += (double)all[rank].norm * (double)all[rank].norm;
     }
-    if (r->alone.overflowed && !after.found_inf) {
+    if (r->local.overflowed && !after.found_inf) {
         update->skip = true;
         MIXT_TRY(mixt__device_upload(t->device, t->control, &before, sizeof before));
         MIXT_TRY(mixt__device_step_control(t->device, update));

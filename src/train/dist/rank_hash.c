@@ -12,8 +12,8 @@ mixt_status mixt__rank_hash_take(mixt__trainer *t)
     if (!r->sums.check || t->attempts % r->sums.check || t->params->shard.masters) // of which nobody else has the same
         return MIXT_OK;
     if (!t->device->backend->host_memory) {
-        MIXT_TRY(mixt__device_download(t->device, r->device.staged, weights, bytes));
-        weights = r->device.staged;
+        MIXT_TRY(mixt__device_download(t->device, r->discrete.staged, weights, bytes));
+        weights = r->discrete.staged;
     }
     r->sums.hash = (int64_t)mixt__checksum(weights, bytes);
     r->sums.hashed = t->attempts;

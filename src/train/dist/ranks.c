@@ -70,12 +70,12 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
 /** On a device with memory of its own. */
 static mixt_status begin_pass_apart(mixt__trainer *t, bool last, int which, mixt__run *run)
 {
-    t->ranks.behind.begun = false;
-    if (!last || !t->ranks.behind.buckets || t->ranks.alone.local)
+    t->ranks.overlap.begun = false;
+    if (!last || !t->ranks.overlap.buckets || t->ranks.local.local)
         return mixt__ranks_begin_reading(t, which, run);
     MIXT_TRY(mixt__device_sums_begin(t, run));
-    t->ranks.behind.begun =
-        t->ranks.shards.reading && t->ranks.behind.overlap; // whose thread sums between fetches of weights
+    t->ranks.overlap.begun =
+        t->ranks.shards.reading && t->ranks.overlap.overlap; // whose thread sums between fetches of weights
     return MIXT_OK;
 }
 
@@ -88,13 +88,13 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     int which = t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN;
     if (!t->device->backend->host_memory)
         return begin_pass_apart(t, last, which, run);
-    r->behind.begun = r->behind.overlap && last && !r->alone.local;
-    if (!r->behind.begun)
+    r->overlap.begun = r->overlap.overlap && last && !r->local.local;
+    if (!r->overlap.begun)
         return mixt__ranks_begin_reading(t, which, run);
     if (shared)
         mixt__sharded_begin(t);
     else
-        mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
+        mixt__overlap_begin(r->overlap.overlap, r->overlap.buckets, r->overlap.bucket_count);
     if (shared || mixt__trainer_runs_planned(t)) {
         run->passed = mixt__sharded_node;
         run->user = t;
@@ -104,7 +104,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
 
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 {
-    if (!t->ranks.behind.begun)
+    if (!t->ranks.overlap.begun)
         MIXT_TRY(mixt__ranks_end_reading(t, MIXT_OK));
     return copy_moved(t, t->ranks.sums.added + index * t->ranks.sums.moved_total, false);
 }
@@ -182,8 +182,8 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
 /** This rank has failed in its passes. */
 static mixt_status leave(mixt__ranks *r, mixt_status status)
 {
-    if (r->behind.overlap && (r->behind.begun || r->shards.reading))
-        mixt__overlap_cancel(r->behind.overlap);
+    if (r->overlap.overlap && (r->overlap.begun || r->shards.reading))
+        mixt__overlap_cancel(r->overlap.overlap);
     r->shards.reading = NULL;
     mixt__group_give_up(r->group);
     return status;
@@ -194,10 +194,10 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     mixt__ranks *r = &t->ranks;
     if (status != MIXT_OK)
         return leave(r, status);
-    if (!r->device.sums && !r->alone.local) {
-        if (!r->behind.begun)
-            mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
-        r->behind.begun = false;
+    if (!r->discrete.sums && !r->local.local) {
+        if (!r->overlap.begun)
+            mixt__overlap_begin(r->overlap.overlap, r->overlap.buckets, r->overlap.bucket_count);
+        r->overlap.begun = false;
         MIXT_TRY(mixt__sharded_finish(t));
     }
     fill_record(t, weights);
@@ -227,12 +227,12 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
         return status;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
     if (t->ranks.group && !t->device->backend->host_memory && mixt__sharded_gradients(t)) {
-        if (!t->ranks.device.sums) // else they are there
+        if (!t->ranks.discrete.sums) // else they are there
             MIXT_TRY(mixt__discrete_put_sums(t));
         return move_statistics(t);
     }
     const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sums.sum;
-    if (sum != mixt__params_gradients(t->params) && !t->ranks.alone.local)
+    if (sum != mixt__params_gradients(t->params) && !t->ranks.local.local)
         MIXT_TRY(mixt__device_copy(t->device, mixt__params_gradients(t->params), sum, gradient_bytes(t)));
     return move_statistics(t);
 }
@@ -245,13 +245,13 @@ mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
 
 mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update)
 {
-    return t->ranks.alone.local ? mixt__local_control(t, update) : mixt__device_step_control(t->device, update);
+    return t->ranks.local.local ? mixt__local_control(t, update) : mixt__device_step_control(t->device, update);
 }
 
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
     MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : mixt__device_optimizer_step(t->device, update));
-    if (t->ranks.alone.local)
+    if (t->ranks.local.local)
         MIXT_TRY(mixt__local_finish(t));
     return t->ranks.group ? mixt__rank_hash_take(t) : MIXT_OK;
 }

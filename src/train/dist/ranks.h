@@ -36,10 +36,10 @@ typedef struct mixt__ranks {
     bool save_parts;     // every rank writes its part of a checkpoint; else rank 0 collects and writes
     mixt_dtype format;   // in which gradients travel
     mixt__part_sums sums;
-    mixt__part_overlap behind;
+    mixt__part_overlap overlap;
     mixt__part_shards shards;
-    mixt__part_local alone;
-    mixt__part_discrete device;
+    mixt__part_local local;
+    mixt__part_discrete discrete;
 } mixt__ranks;
 
 /** Takes it, and gives it back. */

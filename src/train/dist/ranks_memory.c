@@ -12,8 +12,8 @@
 
 float *mixt__ranks_gradients(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory || t->ranks.device.sums ? mixt__params_gradients(t->params)
-                                                                   : t->ranks.device.staged;
+    return t->device->backend->host_memory || t->ranks.discrete.sums ? mixt__params_gradients(t->params)
+                                                                     : t->ranks.discrete.staged;
 }
 
 static size_t gradient_bytes(const mixt__trainer *t)
@@ -56,7 +56,7 @@ size_t mixt__ranks_record_bytes(const mixt__trainer *t, int64_t moved)
 /** Elements of a bucket: what is asked for, or all. */
 static int64_t bucket_of(const mixt__trainer *t)
 {
-    int64_t asked = t->ranks.behind.bucket,
+    int64_t asked = t->ranks.overlap.bucket,
             total = mixt__sharded_gradients(t) ? mixt__sharded_largest(t) : t->params->total;
     return asked < total ? asked : total > 0 ? total : 1;
 }
@@ -122,7 +122,7 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     }
     if (!mixt__sharded_gradients(t))
         return;
-    if (!t->ranks.device.on_device)
+    if (!t->ranks.discrete.on_device)
         sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
     sizes[BLOCK_CHUNK_STATS] = 2 * (size_t)s->chunks * sizeof(mixt__segment_stats);
 }
@@ -131,16 +131,16 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 static void apart_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
     const mixt__ranks *r = &t->ranks;
-    sizes[BLOCK_OWN_WORKSPACE] = r->device.update_bytes;
-    sizes[BLOCK_STILL] = sizeof *r->device.still;
+    sizes[BLOCK_OWN_WORKSPACE] = r->discrete.update_bytes;
+    sizes[BLOCK_STILL] = sizeof *r->discrete.still;
     if (!mixt__sharded_gradients(t))
         return;
-    sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->device.segment_stats;
-    sizes[BLOCK_MEASURE_WORKSPACE] = r->device.measure_bytes;
-    sizes[BLOCK_OWN_STATS] = (size_t)r->shards.owners.most_chunks * sizeof *r->device.own_stats;
+    sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->discrete.segment_stats;
+    sizes[BLOCK_MEASURE_WORKSPACE] = r->discrete.measure_bytes;
+    sizes[BLOCK_OWN_STATS] = (size_t)r->shards.owners.most_chunks * sizeof *r->discrete.own_stats;
     if (!t->params->shard.masters)
         return;
-    sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->device.masters;
+    sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->discrete.masters;
     sizes[BLOCK_GATHERED] = mixt__sharded_host_bytes(t, MIXT_GATHER_TRAIN);
 }
 
@@ -150,23 +150,23 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     mixt__compressor compressor;
     int64_t total, count = list_moved(t, NULL, &total);
     memset(sizes, 0, BLOCKS * sizeof *sizes);
-    sizes[BLOCK_BUCKETS] = r->device.on_device ? (size_t)count_buckets(t) * sizeof(mixt__bucket) : 0;
+    sizes[BLOCK_BUCKETS] = r->discrete.on_device ? (size_t)count_buckets(t) * sizeof(mixt__bucket) : 0;
     if (t->settings.ranks == 1)
         return;
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->device->backend->host_memory ? 0 : gradient_bytes(t);
-    sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->device.arrived;
+    sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->discrete.arrived;
     bool alone = !r->group && !r->planned;
     if (mixt__local_plan(t, &compressor)) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
         sizes[BLOCK_FEEDBACK] = gradient_bytes(t);
-        sizes[BLOCK_STILL] = sizeof *r->device.still;
+        sizes[BLOCK_STILL] = sizeof *r->discrete.still;
     }
     if (alone) {
         sizes[BLOCK_SUM] = gradient_bytes(t);
-    } else if (!r->device.on_device) {
+    } else if (!r->discrete.on_device) {
         sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
         sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     }
@@ -246,7 +246,7 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_ADDED] = (void **)&r->sums.added;
     blocks[BLOCK_SUM] = (void **)&r->sums.sum;
     blocks[BLOCK_WORKSPACE] = &r->sums.workspace;
-    blocks[BLOCK_BUCKETS] = (void **)&r->behind.buckets;
+    blocks[BLOCK_BUCKETS] = (void **)&r->overlap.buckets;
     blocks[BLOCK_CUTS] = (void **)&r->shards.cuts;
     blocks[BLOCK_OWN] = (void **)&r->shards.own;
     blocks[BLOCK_OWN_FIRST] = (void **)&r->shards.own_first;
@@ -258,19 +258,19 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_LAMB_RATIOS] = (void **)&r->shards.lamb_ratios;
     blocks[BLOCK_MINE] = (void **)&r->sums.mine;
     blocks[BLOCK_ALL] = (void **)&r->sums.all;
-    blocks[BLOCK_STAGED] = (void **)&r->device.staged;
-    blocks[BLOCK_ARRIVED] = (void **)&r->device.arrived;
-    blocks[BLOCK_SEGMENT_STATS] = (void **)&r->device.segment_stats;
-    blocks[BLOCK_MASTERS] = (void **)&r->device.masters;
-    blocks[BLOCK_GATHERED] = (void **)&r->device.gathered;
-    blocks[BLOCK_FEEDBACK] = (void **)&r->alone.feedback;
-    blocks[BLOCK_OWN_WORKSPACE] = &r->device.own_workspace;
-    blocks[BLOCK_MEASURE_WORKSPACE] = &r->device.measure_workspace;
-    blocks[BLOCK_OWN_STATS] = (void **)&r->device.own_stats;
-    blocks[BLOCK_STILL] = (void **)&r->device.still;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->alone.compressor.pieces;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->alone.compressor.factors;
-    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->alone.compressor.workspace;
+    blocks[BLOCK_STAGED] = (void **)&r->discrete.staged;
+    blocks[BLOCK_ARRIVED] = (void **)&r->discrete.arrived;
+    blocks[BLOCK_SEGMENT_STATS] = (void **)&r->discrete.segment_stats;
+    blocks[BLOCK_MASTERS] = (void **)&r->discrete.masters;
+    blocks[BLOCK_GATHERED] = (void **)&r->discrete.gathered;
+    blocks[BLOCK_FEEDBACK] = (void **)&r->local.feedback;
+    blocks[BLOCK_OWN_WORKSPACE] = &r->discrete.own_workspace;
+    blocks[BLOCK_MEASURE_WORKSPACE] = &r->discrete.measure_workspace;
+    blocks[BLOCK_OWN_STATS] = (void **)&r->discrete.own_stats;
+    blocks[BLOCK_STILL] = (void **)&r->discrete.still;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->local.compressor.pieces;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->local.compressor.factors;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->local.compressor.workspace;
 }
 
 /** What is kept from update to update: it begins with zeros. */
@@ -285,25 +285,25 @@ static void fill_buckets(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     int64_t bucket = bucket_of(t);
-    r->behind.bucket_count = count_buckets(t);
-    for (int64_t b = 0; b < r->behind.bucket_count; b++) {
+    r->overlap.bucket_count = count_buckets(t);
+    for (int64_t b = 0; b < r->overlap.bucket_count; b++) {
         int64_t begin = b * bucket, left = p->total - begin;
-        r->behind.buckets[b] =
+        r->overlap.buckets[b] =
             (mixt__bucket){.begin = begin, .count = left < bucket ? left : bucket, .ready = -1, .group = b};
     }
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *segment = &p->segments[s];
         int64_t made = mixt__trainer_last_writer(t->train->graph, segment->param);
         for (int64_t b = segment->offset / bucket; b * bucket < segment->offset + segment->count; b++)
-            if (made > r->behind.buckets[b].ready)
-                r->behind.buckets[b].ready = made;
+            if (made > r->overlap.buckets[b].ready)
+                r->overlap.buckets[b].ready = made;
     }
-    for (int64_t i = 1; i < r->behind.bucket_count; i++) { // insertion sort: they are nearly in reverse order
-        mixt__bucket moved = r->behind.buckets[i];
+    for (int64_t i = 1; i < r->overlap.bucket_count; i++) { // insertion sort: they are nearly in reverse order
+        mixt__bucket moved = r->overlap.buckets[i];
         int64_t k = i;
-        for (; k > 0 && r->behind.buckets[k - 1].ready > moved.ready; k--)
-            r->behind.buckets[k] = r->behind.buckets[k - 1];
-        r->behind.buckets[k] = moved;
+        for (; k > 0 && r->overlap.buckets[k - 1].ready > moved.ready; k--)
+            r->overlap.buckets[k] = r->overlap.buckets[k - 1];
+        r->overlap.buckets[k] = moved;
     }
 }
 
@@ -316,7 +316,7 @@ static mixt_status sum_bucket(void *user, const mixt__bucket *b)
         return mixt__gather_fetch(r->shards.reading, -1 - b->group, r->shards.cuts, &means);
     if (mixt__sharded_gradients(t))
         return mixt__sharded_sum(t, b);
-    return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->behind.step, r->format,
+    return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->overlap.step, r->format,
                            r->sums.workspace);
 }
 
@@ -339,34 +339,34 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
         if (is_state(i))
             mixt__parallel_zero(*blocks[i], sizes[i]);
     }
-    if (r->device.gathered)
-        memset(r->device.gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
-    if (r->device.still)
-        MIXT_TRY(mixt__device_zero(t->device, r->device.still, sizeof *r->device.still));
+    if (r->discrete.gathered)
+        memset(r->discrete.gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
+    if (r->discrete.still)
+        MIXT_TRY(mixt__device_zero(t->device, r->discrete.still, sizeof *r->discrete.still));
     if (r->sums.moved)
         r->sums.moved_count = list_moved(t, r->sums.moved, &r->sums.moved_total);
-    if (r->alone.compressor.pieces)
+    if (r->local.compressor.pieces)
         mixt__local_prepare(t);
     MIXT_TRY(mixt__params_allocate_gradients(t->params));
     if (r->shards.own)
         mixt__sharded_list(t);
-    if (!r->behind.buckets)
+    if (!r->overlap.buckets)
         return MIXT_OK;
-    r->behind.step = bucket_of(t);
+    r->overlap.step = bucket_of(t);
     if (mixt__sharded_gradients(t))
-        r->behind.bucket_count = mixt__sharded_buckets(t, r->behind.buckets);
+        r->overlap.bucket_count = mixt__sharded_buckets(t, r->overlap.buckets);
     else
         fill_buckets(t);
-    if (!r->group || r->device.on_device)
+    if (!r->group || r->discrete.on_device)
         return MIXT_OK;
-    return mixt__overlap_start(r->group, sum_bucket, t, &r->behind.overlap);
+    return mixt__overlap_start(r->group, sum_bucket, t, &r->overlap.overlap);
 }
 
 static void release(mixt__trainer *t, bool state)
 {
     void **blocks[BLOCKS];
-    mixt__overlap_stop(t->ranks.behind.overlap);
-    t->ranks.behind.overlap = NULL;
+    mixt__overlap_stop(t->ranks.overlap.overlap);
+    t->ranks.overlap.overlap = NULL;
     blocks_of(&t->ranks, blocks);
     for (int i = 0; i < BLOCKS; i++) {
         if (is_state(i) && !state)

@@ -10,12 +10,12 @@ bool mixt__ranks_save_parts(const mixt__trainer *t)
 
 bool mixt__ranks_discrete(const mixt__trainer *t)
 {
-    return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.alone.feedback);
+    return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.local.feedback);
 }
 
 mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, char *const *roles, float *feedback)
 {
     if (mixt__ranks_sharded(t))
         MIXT_TRY(mixt__sharded_collect(t, own, roles));
-    return t->ranks.alone.feedback ? mixt__feedback_collect(t, own, feedback) : MIXT_OK;
+    return t->ranks.local.feedback ? mixt__feedback_collect(t, own, feedback) : MIXT_OK;
 }

@@ -25,7 +25,7 @@ static int64_t group_limit(const mixt__trainer *t)
     int64_t limit = p->total / PARTS;
     for (int64_t s = 0; s < p->segment_count; s++)
         limit = p->segments[s].count > limit ? p->segments[s].count : limit;
-    return limit < t->ranks.behind.bucket ? limit : t->ranks.behind.bucket;
+    return limit < t->ranks.overlap.bucket ? limit : t->ranks.overlap.bucket;
 }
 
 /** Where each segment's gradient is made. */
@@ -108,13 +108,13 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
 
 size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which)
 {
-    bool none = t->device->backend->host_memory || t->ranks.device.on_device;
+    bool none = t->device->backend->host_memory || t->ranks.discrete.on_device;
     return none ? 0 : mixt__gather_host_bytes(&t->ranks.shards.gathers[which]);
 }
 
 void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
 {
-    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.device.gathered;
+    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.discrete.gathered;
     mixt__gather_place(&t->ranks.shards.gathers[which], window, host);
     t->params->shard.user = &t->ranks.shards.gathers[which];
     mixt__executable_bind(e, t->params, seed);
@@ -203,10 +203,10 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
     const mixt__params *p = t->params;
     const mixt__param_slice *slice = &p->shard.slices[b->group];
     bool host = t->device->backend->host_memory;
-    float *made = host ? mixt__sharded_made(t, b) : r->device.staged + b->begin;
-    float *mine = host ? mixt__sharded_mine(t, b->group) : r->device.staged + slice->begin;
+    float *made = host ? mixt__sharded_made(t, b) : r->discrete.staged + b->begin;
+    float *mine = host ? mixt__sharded_mine(t, b->group) : r->discrete.staged + slice->begin;
     mixt__owners_cuts(&r->shards.owners, p, b->group, r->shards.cuts);
-    return mixt__group_reduce(r->group, made, r->shards.cuts, r->behind.step, r->format, r->sums.workspace, mine);
+    return mixt__group_reduce(r->group, made, r->shards.cuts, r->overlap.step, r->format, r->sums.workspace, mine);
 }
 
 void mixt__sharded_mark(mixt__trainer *t)
@@ -215,7 +215,7 @@ void mixt__sharded_mark(mixt__trainer *t)
     if (t->instrumenting)
         r->shards.window.graph = NULL; // it may be another in the same place
     mixt__stage_mark(&r->shards.window, mixt__lengths_step(t)->graph, t->params, &r->shards.owners);
-    (void)mixt__sharded_buckets(t, r->behind.buckets);
+    (void)mixt__sharded_buckets(t, r->overlap.buckets);
     r->shards.taken = 0;
 }
 
@@ -224,13 +224,13 @@ void mixt__sharded_begin(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     mixt__sharded_mark(t);
     if (!t->params->shard.masters) {
-        mixt__overlap_begin(r->behind.overlap, r->behind.buckets, r->behind.bucket_count);
+        mixt__overlap_begin(r->overlap.overlap, r->overlap.buckets, r->overlap.bucket_count);
     } else {
         r->shards.reading = &r->shards.gathers[t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN];
         r->shards.reading->own = mixt__params_weights(t->params);
-        mixt__gather_list(r->shards.reading, r->behind.buckets, r->behind.bucket_count);
-        mixt__overlap_begin(r->behind.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
-        mixt__overlap_passed(r->behind.overlap, -1);
+        mixt__gather_list(r->shards.reading, r->overlap.buckets, r->overlap.bucket_count);
+        mixt__overlap_begin(r->overlap.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
+        mixt__overlap_passed(r->overlap.overlap, -1);
     }
     mixt__sharded_passed(t, -1);
 }
@@ -254,17 +254,17 @@ void mixt__sharded_passed(mixt__trainer *t, int64_t node)
         if (w->first[group] > node + 1)
             break;
         if (needs)
-            mixt__overlap_wait(r->behind.overlap, a ? a->sum_job[needs - 1] : needs);
+            mixt__overlap_wait(r->overlap.overlap, a ? a->sum_job[needs - 1] : needs);
         clear_unwritten(t, group);
     }
     for (; a && a->next < a->count && a->stays[a->next].first <= node + 1; a->next++)
-        mixt__overlap_wait(r->behind.overlap, a->fetch_job[a->next]);
+        mixt__overlap_wait(r->overlap.overlap, a->fetch_job[a->next]);
 }
 
 void mixt__sharded_node(void *user, int64_t node)
 {
     mixt__trainer *t = user;
-    mixt__overlap_passed(t->ranks.behind.overlap, node);
+    mixt__overlap_passed(t->ranks.overlap.overlap, node);
     if (mixt__sharded_gradients(t))
         mixt__sharded_passed(t, node);
 }
@@ -283,7 +283,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     r->shards.reading = &r->shards.gathers[which];
     r->shards.reading->own = mixt__params_weights(t->params);
     mixt__gather_list(r->shards.reading, NULL, 0);
-    mixt__overlap_begin(r->behind.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
+    mixt__overlap_begin(r->overlap.overlap, r->shards.reading->jobs, r->shards.reading->job_count);
     mixt__sharded_node(t, -1);
     run->passed = mixt__sharded_node;
     run->user = t;
@@ -298,20 +298,20 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
     bool alone = r->shards.reading == &r->shards.gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
     r->shards.reading = NULL;
     if (status == MIXT_OK && !t->device->backend->host_memory)
-        status = r->device.sum_status;
-    if (r->device.sums)
-        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->device.sums) : status;
+        status = r->discrete.sum_status;
+    if (r->discrete.sums)
+        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->discrete.sums) : status;
     if (status != MIXT_OK)
-        mixt__overlap_cancel(r->behind.overlap);
-    return status == MIXT_OK ? mixt__overlap_finish(r->behind.overlap) : status;
+        mixt__overlap_cancel(r->overlap.overlap);
+    return status == MIXT_OK ? mixt__overlap_finish(r->overlap.overlap) : status;
 }
 
 mixt_status mixt__sharded_finish(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    mixt_status status = mixt__overlap_finish(r->behind.overlap);
-    for (int64_t i = 0; r->shards.reading && i < r->behind.bucket_count; i++)
-        r->behind.buckets[i] = r->shards.reading->jobs[r->shards.reading->sum_job[i] - 1]; // with their times
+    mixt_status status = mixt__overlap_finish(r->overlap.overlap);
+    for (int64_t i = 0; r->shards.reading && i < r->overlap.bucket_count; i++)
+        r->overlap.buckets[i] = r->shards.reading->jobs[r->shards.reading->sum_job[i] - 1]; // with their times
     r->shards.reading = NULL;
     return status;
 }
@@ -398,7 +398,7 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
     MIXT_TRY(mixt__group_gather_parts(r->group, r->shards.chunk_stats, r->shards.rank_chunks,
                                       sizeof *r->shards.chunk_stats));
     mixt__segment_stats *ordered = r->shards.chunk_stats + r->shards.owners.chunks;
-    mixt__segment_stats *stats = t->device->backend->host_memory ? update->stats : r->device.segment_stats;
+    mixt__segment_stats *stats = t->device->backend->host_memory ? update->stats : r->discrete.segment_stats;
     mixt__sharded_order(t, r->shards.chunk_stats, sizeof *ordered, ordered);
     for (int64_t s = 0; s < p->segment_count; s++) {
         int64_t count = mixt__update_chunks(&p->segments[s], 1, r->shards.owners.chunk);
@@ -440,7 +440,7 @@ static mixt__update update_of(const mixt__trainer *t, const mixt__update *update
 
 mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mixt__sharded_group_fn *fn, void *user)
 {
-    char *workspace = t->ranks.device.own_workspace;
+    char *workspace = t->ranks.discrete.own_workspace;
     for (int64_t g = 0; g < t->ranks.shards.owners.groups; g++) {
         mixt__update own = update_of(t, update, g);
         if (workspace) {
@@ -500,7 +500,7 @@ static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const
 static mixt_status collect_now(mixt__trainer *t, int id, char *all)
 {
     const mixt__param_role *role = &t->params->roles[id];
-    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.device.masters : t->ranks.device.staged;
+    float *room = id == MIXT_PARAM_WEIGHT ? t->ranks.discrete.masters : t->ranks.discrete.staged;
     if (t->device->backend->host_memory)
         return collect(t, role, role->data, all);
     MIXT_TRY(mixt__device_download(t->device, room, role->data, role->bytes));
