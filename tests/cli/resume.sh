@@ -142,9 +142,11 @@ for model in conv gpt; do
         below 240
         signalled KILL@write:$((drawn + 1)) "$mixt" train $arguments -q 2>err
         status=$?
+        [ $status = 0 ] && break # after many kills less is left to write
         [ $status = 137 ] || { fail "$model, killed at write $((drawn + 1)): status $status"; cat err; }
         [ -e killed-$model/config.yaml ] && arguments="--resume killed-$model" || rm -rf killed-$model
     done
+    [ "$kill" -gt 1 ] || [ $status = 137 ] || fail "$model: no kill hit it"
     train $arguments
     same $model-whole killed-$model "$model, killed $kills times"
     [ -e "$(echo killed-$model/checkpoints/.saving-*)" ] && fail "$model: the remains of a save stay: $(ls -A killed-$model/checkpoints)"
