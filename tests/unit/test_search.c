@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "choose/search.h"
 #include "train/trainer_inside.h"
 #include "../support/temp_folder.h"
@@ -182,6 +183,39 @@ static void test_injected(void **state)
     assert_true(chosen);
     mixt_search_free(found);
     mixt_config_free(config);
+}
+
+/** A layer whose output leaves FP16's range, at a place that the seed draws: it and nothing else stays in FP32. */
+static void test_planted(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 3; seed++) {
+        char layer[20], name[40], line[40], file[40];
+        mixt_search_result *found;
+        mixt_run *run;
+        mixt__rng rng = mixt__rng_start(mixt__rng_key((uint64_t)seed, 32, 0));
+        mixt_config *config = config_of(injected_yaml);
+        set(config, "precision=%s", "fp32");
+        set(config, "train.loss_scale=%s", "auto");
+        set(config, "data.draw_seed=%s", "4242");
+        snprintf(layer, sizeof layer, "conv%d", 2 + (int)mixt__rng_below(&rng, 3)); // with conv1 nothing is saved
+        snprintf(name, sizeof name, "%s.weight", layer);
+        snprintf(file, sizeof file, "planted-%d.safetensors", seed);
+        must(mixt_run_open_config(config, NULL, &run));
+        must(mixt_trainer_save(mixt_run_trainer(run), temp_path("drawn.safetensors"))); // draws them
+        scale(mixt_run_trainer(run), name, 0x1p20f);
+        must(mixt_trainer_save(mixt_run_trainer(run), temp_path(file)));
+        mixt_run_close(run);
+        set(config, "init=%s", temp_path(file));
+        snprintf(file, sizeof file, "planted-%d.yaml", seed);
+        mixt_search_options o = injected_options(file);
+        must(mixt_search_with(config, &o, &found));
+        snprintf(line, sizeof line, "fp16; %s: fp32", layer);
+        assert_string_equal(mixt_search_describe(found).line, line);
+        assert_int_equal(mixt_search_describe(found).safe.verdict, MIXT_VERDICT_YES);
+        mixt_search_free(found);
+        mixt_config_free(config);
+    }
 }
 
 /* ---- late in training ---- */
@@ -711,11 +745,11 @@ static void test_screen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_injected),     cmocka_unit_test(test_late),         cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_other_search), cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_levels),       cmocka_unit_test(test_final_word),   cmocka_unit_test(test_undecided),
-        cmocka_unit_test(test_screen),
+        cmocka_unit_test(test_injected),    cmocka_unit_test(test_planted),      cmocka_unit_test(test_late),
+        cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search), cmocka_unit_test(test_damaged_rows),
+        cmocka_unit_test(test_absurd_rows), cmocka_unit_test(test_files),        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_groups),      cmocka_unit_test(test_levels),       cmocka_unit_test(test_final_word),
+        cmocka_unit_test(test_undecided),   cmocka_unit_test(test_screen),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
