@@ -14,7 +14,7 @@
 
 #ifdef MIXT_HAVE_MICROHTTPD
 #include "page/http.h"
-#include "page/seats.h"
+#include "page/connections.h"
 #include "store/json.h"
 
 #include <arpa/inet.h>
@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 enum {
-    CONNECTIONS = 64,     // that keep their places
-    LEAVING = 64,         // and whose places were taken, but whose threads have not noticed
+    CONNECTIONS = 64,     // that are kept …
+    ENDING = 64,          // and whose threads have not noticed yet that they were ended
     SLICE = 4 << 20,      // bytes of rows in one answer
     TOKEN = 32,           // hexadecimal digits
     MESSAGES_EVERY = 500, // milliseconds between two looks at the files
@@ -44,7 +44,7 @@ struct mixt_page_server {
     struct MHD_Daemon *daemon;
     mixt__run_list list;
     pthread_mutex_t lock; // of the list
-    mixt__seats seats;
+    mixt__connections connections;
     volatile int stopping;
     char token[TOKEN + 1], address[128], hosts[2][64];
 };
@@ -273,7 +273,7 @@ static enum MHD_Result hear(void *user, struct MHD_Connection *connection, const
         return *bytes ? MHD_NO : refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this page can only be read\n");
     if (!host_right(s, connection) || !token_right(s, connection))
         return refuse(connection, MHD_HTTP_FORBIDDEN, "the address that mixt watch printed has the token\n");
-    mixt__seats_reader(&s->seats, connection);
+    mixt__connections_reader(&s->connections, connection);
     if (!strcmp(path, "/"))
         return answer_page(connection);
     if (!strcmp(path, "/runs"))
@@ -305,10 +305,10 @@ static mixt_status listen_on(mixt_page_server *s, int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    s->daemon = http->start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, hear,
-                                   s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
-                                   (unsigned)(CONNECTIONS + LEAVING), MHD_OPTION_CONNECTION_TIMEOUT, 30u,
-                                   MHD_OPTION_NOTIFY_CONNECTION, mixt__seats_notify, &s->seats, MHD_OPTION_END);
+    s->daemon = http->start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, hear, s, MHD_OPTION_SOCK_ADDR,
+        &address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(CONNECTIONS + ENDING), MHD_OPTION_CONNECTION_TIMEOUT, 30u,
+        MHD_OPTION_NOTIFY_CONNECTION, mixt__connections_notify, &s->connections, MHD_OPTION_END);
     if (!s->daemon)
         return mixt__fail(MIXT_ERROR_DEVICE, "cannot listen on port %d of 127.0.0.1: %s", port,
                           errno ? strerror(errno) : "it may be in use");
@@ -332,7 +332,7 @@ mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **ser
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a server");
     pthread_mutex_init(&s->lock, NULL);
-    mixt__seats_open(&s->seats, CONNECTIONS);
+    mixt__connections_open(&s->connections, CONNECTIONS);
     mixt_status status = mixt__run_list_open(&s->list, folder);
     if (status == MIXT_OK)
         status = make_token(s->token);
@@ -361,7 +361,7 @@ void mixt_page_stop(mixt_page_server *s)
     s->stopping = 1;
     http->stop_daemon(s->daemon);
     mixt__run_list_close(&s->list);
-    mixt__seats_close(&s->seats);
+    mixt__connections_close(&s->connections);
     pthread_mutex_destroy(&s->lock);
     mixt__free(s);
 }
