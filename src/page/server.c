@@ -31,7 +31,7 @@
 
 enum {
     CONNECTIONS = 64,     // that are kept …
-    ENDING = 64,          // and whose threads have not noticed yet that they were ended
+    ENDING = 448,         // and whose threads have not noticed yet that they were ended: a busy machine takes a while
     SLICE = 4 << 20,      // bytes of rows in one answer
     TOKEN = 32,           // hexadecimal digits
     MESSAGES_EVERY = 500, // milliseconds between two looks at the files
