@@ -50,6 +50,31 @@ int64_t mixt__data_sample_at(const mixt_data *data, const mixt__data_which *w, i
     return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
 }
 
+void mixt__data_leave_out(const mixt_data *from, const int64_t *samples, int count)
+{
+    mixt_data *data = (mixt_data *)from;
+    if (count)
+        memcpy(data->left_out, samples, (size_t)count * sizeof *samples);
+    data->left_out_count = count;
+}
+
+static bool is_left_out(const mixt_data *data, int64_t sample)
+{
+    for (int i = 0; i < data->left_out_count; i++)
+        if (data->left_out[i] == sample)
+            return true;
+    return false;
+}
+
+/** The sample that is read for a place of a batch: that of the next place where its own is left out. */
+static int64_t sample_for(const mixt_data *data, const mixt__data_which *w, int64_t place)
+{
+    int64_t own = mixt__data_sample_at(data, w, place), sample = own;
+    for (int64_t i = 1; i < w->batch && is_left_out(data, sample); i++)
+        sample = mixt__data_sample_at(data, w, (place + i) % w->batch);
+    return is_left_out(data, sample) ? own : sample;
+}
+
 void mixt__data_inject(const mixt_data *injected, const mixt__data_fault *faults, int count)
 {
     mixt_data *data = (mixt_data *)injected;
@@ -83,8 +108,9 @@ static void spoil_piece(const mixt_data *data, const mixt__data_which *w, const 
     for (int i = 0; i < data->injected_count; i++)
         for (int64_t k = 0; k < count && data->injected[i].batch == w->batch && data->injected[i].number == w->number;
              k++)
-            spoil(info, &data->injected[i], first + k, (float *)(void *)places->at[0] + k * inputs,
-                  (float *)(void *)places->at[target] + k * targets, targets);
+            if (!is_left_out(data, mixt__data_sample_at(data, w, first + k)))
+                spoil(info, &data->injected[i], first + k, (float *)(void *)places->at[0] + k * inputs,
+                      (float *)(void *)places->at[target] + k * targets, targets);
 }
 
 mixt_status mixt__data_batch_piece(const mixt_data *data, const mixt__data_which *which, const mixt_data_info *as,
@@ -92,7 +118,7 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, const mixt__data_which
 {
     int64_t epoch = which->number / mixt__data_epoch_batches(data, which->batch, which->group);
     for (int64_t k = 0; k < count; k++)
-        MIXT_TRY(write_sample(data, as, mixt__data_sample_at(data, which, first + k), epoch, k, places));
+        MIXT_TRY(write_sample(data, as, sample_for(data, which, first + k), epoch, k, places));
     if (data->injected_count)
         spoil_piece(data, which, as, first, count, places);
     return MIXT_OK;

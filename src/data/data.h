@@ -72,7 +72,7 @@ typedef struct mixt__data_fault {
     int64_t place;         // of the sample in it
     bool labels;           // every label is that of another class, one value is far off; else an input is NaN
 } mixt__data_fault;
-enum { MIXT_DATA_FAULTS_MAX = 16, MIXT_DATA_ARRAYS_MAX = 16 };
+enum { MIXT_DATA_FAULTS_MAX = 16, MIXT_DATA_ARRAYS_MAX = 16, MIXT_LEFT_OUT_MAX = 64 };
 
 /** A batch of training: `group` of them, one after the other, make an update, which matters where samples are in
  *  buckets. */
@@ -103,6 +103,8 @@ struct mixt_data {
     int64_t order_from;
     mixt__data_fault injected[MIXT_DATA_FAULTS_MAX]; // in tests
     int injected_count;
+    int64_t left_out[MIXT_LEFT_OUT_MAX]; // samples in whose place others of their batches stand
+    int left_out_count;
     int holders;                      // beside the owner: mixt_data_close leaves the set to the last of them
     struct mixt_tokenizer *tokenizer; // of kinds that keep it, held; NULL: none
     bool learned;                     // from the training part: nobody else has it
@@ -184,6 +186,10 @@ size_t mixt__data_mapped(const mixt_data *data);
 
 /** Gives the set these faults in place of those that it had: nobody must read it meanwhile. */
 void mixt__data_inject(const mixt_data *data, const mixt__data_fault *faults, int count);
+
+/** From now on another sample of the same batch stands wherever one of these does: nobody must read the set meanwhile.
+ *  @param count at most MIXT_LEFT_OUT_MAX */
+void mixt__data_leave_out(const mixt_data *data, const int64_t *samples, int count);
 
 // blocks.c
 
