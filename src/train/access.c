@@ -81,6 +81,12 @@ void mixt__trainer_set_eval_batch(mixt__trainer *t, int64_t batch)
     t->settings.eval_batch = batch;
 }
 
+void mixt__trainer_try_rate(mixt__trainer *t, double factor)
+{
+    t->rate = (float)factor;
+    mixt__trainer_set_rate(t, 1);
+}
+
 void mixt__trainer_set_recompute(mixt__trainer *t, size_t budget)
 {
     t->settings.recompute_budget = budget;
@@ -179,6 +185,7 @@ mixt__trainer *mixt__trainer_new(const mixt__model *model, mixt__device *device,
     t->model = *model;
     t->device = device;
     t->settings = *settings;
+    t->rate = 1;
     t->ranks.format = MIXT_DTYPE_FP32;
     return t;
 }

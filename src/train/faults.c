@@ -195,6 +195,7 @@ mixt_status mixt__faults_prepare(mixt__trainer *t, const mixt_data *data)
 static bool strikes(const mixt__trainer *t, mixt__fault *f, mixt__fault_kind kind)
 {
     bool now = f->kind == kind && f->step == t->attempts && (!f->times || f->always);
+    now = now || (f->kind == kind && f->stuck && f->times);
     f->times += now;
     return now;
 }
@@ -209,6 +210,10 @@ static int64_t choose_element(const mixt__trainer *t, const mixt__fault *f, cons
     int64_t start = (int64_t)mixt__rng_below(&rng, (uint64_t)count), found = -1;
     bool wide = mixt_dtype_size(dtype) == 4;
     uint32_t largest = 0;
+    if (f->same || f->stuck) {
+        rng = mixt__rng_start(mixt__rng_key(t->settings.seed, STREAM_FAULTS + 2, (uint64_t)count));
+        return (int64_t)mixt__rng_below(&rng, (uint64_t)count);
+    }
     for (int64_t k = 0; k < count && k < LOOKED_AT; k++) {
         int64_t i = (start + k) % count;
         uint32_t bits = wide ? ((const uint32_t *)values)[i] : (uint32_t)((const uint16_t *)values)[i] << 16;
@@ -220,9 +225,11 @@ static int64_t choose_element(const mixt__trainer *t, const mixt__fault *f, cons
     return found;
 }
 
-static void flip(void *values, mixt_dtype dtype, int64_t i)
+static void flip(const mixt__fault *f, void *values, mixt_dtype dtype, int64_t i)
 {
-    if (mixt_dtype_size(dtype) == 4)
+    if (mixt_dtype_size(dtype) == 4 && f->stuck)
+        ((uint32_t *)values)[i] |= (uint32_t)1 << 30;
+    else if (mixt_dtype_size(dtype) == 4)
         ((uint32_t *)values)[i] ^= (uint32_t)1 << 30;
     else
         ((uint16_t *)values)[i] ^= (uint16_t)(1 << 14);
@@ -239,7 +246,7 @@ static mixt_status flip_one(mixt__trainer *t, const mixt__fault *f, void *addres
         status = mixt__device_download(t->device, values, address, bytes);
     int64_t element = status == MIXT_OK ? choose_element(t, f, values, dtype, count) : -1;
     if (element >= 0) {
-        flip(values, dtype, element);
+        flip(f, values, dtype, element);
         status = mixt__device_upload(t->device, address, values, bytes);
     }
     mixt__free(values);
@@ -266,12 +273,11 @@ static size_t memory_of(mixt__device *device)
 /** The learning rate of the update that begins. */
 static void set_rate(mixt__trainer *t)
 {
-    t->update.schedule = t->settings.schedule;
+    float more = 1;
     for (int i = 0; i < t->faults->count; i++)
-        if (t->faults->items[i].kind == MIXT_FAULT_LR && t->attempts >= t->faults->items[i].step) {
-            t->update.schedule.lr *= exploded;
-            t->update.schedule.min_lr *= exploded;
-        }
+        if (t->faults->items[i].kind == MIXT_FAULT_LR && t->attempts >= t->faults->items[i].step)
+            more *= exploded;
+    mixt__trainer_set_rate(t, more);
 }
 
 /** A loss that is scaled by infinity has gradients that overflow. */

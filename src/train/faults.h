@@ -45,6 +45,8 @@ typedef struct mixt__fault {
     int64_t step; // the update, from 1
     char layer[MIXT_FAULT_LAYER];
     bool always;   // a flip that comes again
+    bool same;     // of a weight: the same one whenever it is asked for
+    bool stuck;    // of a weight: the bit is set from then on, in whatever update
     int64_t times; // it has happened
 } mixt__fault;
 

@@ -81,34 +81,40 @@ static mixt_status read_layer(const char *word, const char *layer, mixt__fault *
     return MIXT_OK;
 }
 
-static mixt_status read_always(const char *word, const char *always, mixt__fault *f)
+/** How a bit flips, where that is said. */
+static mixt_status read_manner(const char *word, const char *manner, mixt__fault *f)
 {
-    bool flips = f->kind == MIXT_FAULT_FLIP_WEIGHT || f->kind == MIXT_FAULT_FLIP_ACTIVATION;
-    if (!always)
+    bool weight = f->kind == MIXT_FAULT_FLIP_WEIGHT, flips = weight || f->kind == MIXT_FAULT_FLIP_ACTIVATION;
+    if (!manner)
         return MIXT_OK;
-    if (strcmp(always, "always") || !flips)
-        return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': ':%s' is not known here; ':always' is for flips", word,
-                          always);
-    f->always = true;
-    return MIXT_OK;
+    f->always = flips && !strcmp(manner, "always");
+    f->same = weight && !strcmp(manner, "same");
+    f->stuck = weight && !strcmp(manner, "stuck");
+    if (f->always || f->same || f->stuck)
+        return MIXT_OK;
+    return mixt__fail(
+        MIXT_ERROR_CONFIG,
+        "faults: '%s': ':%s' is not known here; ':always' is for flips, ':same' and ':stuck' for those of "
+        "weights",
+        word, manner);
 }
 
 /** @param word one fault, which is taken apart @param whole the same for messages */
 static mixt_status read_fault(char *word, const char *whole, mixt__fault *f)
 {
-    char *at = strchr(word, '@'), *layer = NULL, *always = NULL;
+    char *at = strchr(word, '@'), *layer = NULL, *manner = NULL;
     if (!at)
         return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': write kind@step or kind@step:layer, as in nan_data@120",
                           whole);
     *at++ = '\0';
     if ((layer = strchr(at, ':')))
         *layer++ = '\0';
-    if (layer && (always = strchr(layer, ':')))
-        *always++ = '\0';
+    if (layer && (manner = strchr(layer, ':')))
+        *manner++ = '\0';
     MIXT_TRY(read_kind(whole, trimmed(word), f));
     MIXT_TRY(read_step(whole, trimmed(at), f));
     MIXT_TRY(read_layer(whole, layer ? trimmed(layer) : NULL, f));
-    return read_always(whole, always ? trimmed(always) : NULL, f);
+    return read_manner(whole, manner ? trimmed(manner) : NULL, f);
 }
 
 static mixt_status read_all(char *text, mixt__faults *faults)

@@ -293,7 +293,7 @@ static mixt_status begin(mixt__trainer *t)
 /** What is instrumented for a single time is not worth a recording. */
 static bool may_record(const mixt__trainer *t)
 {
-    return !t->train->seconds && !t->faults && (!t->instrumenting || t->layers.running);
+    return !t->train->seconds && !t->faults && t->rate == 1 && (!t->instrumenting || t->layers.running);
 }
 
 /** Takes the batches of some passes: on the host they run on them. */

@@ -159,7 +159,7 @@ static void make_update(mixt__trainer *t)
     t->update.stats = t->stats;
     t->update.control = t->control;
     t->update.optimizer = s->optimizer;
-    t->update.schedule = s->schedule;
+    mixt__trainer_set_rate(t, 1);
     t->update.scaling = s->scaling;
     t->update.clip_norm = s->decided.clip;
     t->update.clip_value = s->decided.clip_value;

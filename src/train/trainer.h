@@ -95,6 +95,9 @@ void mixt__trainer_set(mixt__trainer *t, const mixt__trainer_settings *settings)
 void mixt__trainer_set_eval_batch(mixt__trainer *t, int64_t batch);
 /** Bytes of activations, 0: no limit; counts from the next compile on. */
 void mixt__trainer_set_recompute(mixt__trainer *t, size_t budget);
+/** Updates from here on are made with so many times the learning rate that is set, to see what would come of it; 1:
+ * with that. It is no setting: checkpoints do not have it. */
+void mixt__trainer_try_rate(mixt__trainer *t, double factor);
 /** Before compile. */
 void mixt__trainer_set_teacher(mixt__trainer *t, const mixt__trainer_teacher *teacher);
 /** Who hears of the passes of instrumented steps; NULL: nobody does. */

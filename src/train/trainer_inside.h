@@ -65,6 +65,7 @@ struct mixt__trainer {
     void *workspace; // of the update
     size_t workspace_bytes, allocated;
     mixt__update update;
+    float rate; // times the learning rate that updates are tried with; 1: as it is set
     mixt__prefetch *prefetch;
     const mixt_data *prefetched;           // the set the prefetch thread reads
     int64_t batches_per_epoch, next_batch; // in passes
@@ -86,6 +87,14 @@ struct mixt__trainer {
 
 /** What each step of the trainer and each shadow of it is compiled with, under a policy. */
 mixt__compile_options mixt__trainer_compile_options(const mixt__trainer *t, const mixt__policy *policy);
+
+/** The schedule of the coming update: `more` times what is set and tried. */
+static inline void mixt__trainer_set_rate(mixt__trainer *t, float more)
+{
+    t->update.schedule = t->settings.schedule;
+    t->update.schedule.lr *= t->rate * more;
+    t->update.schedule.min_lr *= t->rate * more;
+}
 
 /** Whether the coming update runs the nodes that work beside it was planned for: instrumented steps and those with
  *  faults have others. */
