@@ -20,7 +20,7 @@ help:
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
 	@echo "make build      build/mixt, the library, examples and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
-	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
+	@echo "make test-steer a controlled run killed 20 times, what controllers do in UPDATES=$(UPDATES) healthy updates of every model, and learning rates up to 1000 times too high"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
 	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
 	@echo "make test-torture  each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
@@ -75,6 +75,7 @@ test-slow: build
 test-steer: build
 	bash tests/slow/decisions.sh $(BUILD)/mixt 20
 	bash tests/slow/calm.sh $(BUILD)/mixt $(UPDATES)
+	bash tests/slow/rates.sh $(BUILD)/mixt
 
 test-ranks: build
 	bash tests/slow/rank_overflows.sh $(BUILD)/mixt 100

@@ -86,7 +86,7 @@ static void show_decision(const cli_watch *w, cli_progress *progress, const mixt
 /** What was found about an alert; that nothing was is not worth a line. */
 static void show_diagnosis(cli_watch *w, const mixt_event *event)
 {
-    if (event->diagnosis->kind == MIXT_DIAGNOSIS_NOTHING || w->quiet)
+    if (event->diagnosis->kind == MIXT_DIAGNOSIS_UNKNOWN || w->quiet)
         return;
     cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->step->step, event->text);
     note_said(w, event->text);

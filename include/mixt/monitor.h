@@ -41,7 +41,8 @@ typedef struct mixt_monitor mixt_monitor;
     X(HARDWARE, "hardware")                 /* the same computation gave other bits */                                 \
     X(PRECISION, "precision")               /* FP32 does not have the problem */                                       \
     X(DATA, "data")                         /* FP32 has it too */                                                      \
-    X(STALL, "stall")                       /* an update, or all of them, took much longer than usual */
+    X(STALL, "stall")                       /* an update, or all of them, took much longer than usual */               \
+    X(OPTIMIZER, "optimizer")               /* a learning rate that is too high */
 
 typedef enum mixt_cause {
 #define MIXT_CAUSE_ENUM(name, text) MIXT_CAUSE_##name,
@@ -196,7 +197,7 @@ MIXT_API int mixt_monitor_layers(mixt_monitor *monitor, const mixt_layer_signals
     X(PRECISION, "precision") /* another format for a layer, or for the whole model */                                 \
     X(SCALE, "scale")         /* another loss scaling */                                                               \
     X(ROLLBACK, "rollback")   /* back to the last good state, and the same again */                                    \
-    X(SKIP, "skip")           /* a batch is left out */                                                                \
+    X(SKIP, "skip")           /* a batch or a sample is left out */                                                    \
     X(CLIP, "clip")           /* another limit of the gradient's norm */                                               \
     X(LR, "lr")               /* another learning rate */                                                              \
     X(MEMORY, "memory")       /* another way to keep activations */                                                    \
@@ -222,11 +223,11 @@ typedef struct mixt_decision {
     mixt_severity severity;
     mixt_cause cause;  /**< MIXT_CAUSE_COUNT: none of them */
     const char *layer; /**< PRECISION: the layer, or a glob over layers; "": the whole model */
-    const char *key;  /**< of the configuration, that is set to `to`; "": none. For MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,
-                           MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
-    const char *from; /**< what was */
-    const char *to;   /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
-    const char *text; /**< why, for people */
+    const char *key;   /**< of the configuration, that is set to `to`; "": none; "sample": SKIP of a sample. For
+                          MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,   MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
+    const char *from;  /**< what was */
+    const char *to; /**< what is from here on: a format, a setting's value, the number of a batch or a sample (SKIP) */
+    const char *text;                  /**< why, for people */
     int64_t bytes_before, bytes_after; /**< MEMORY: of the step, measured when it was acted on; 0: it was not yet */
     const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
                              with the format `to` for `layer` */
@@ -246,8 +247,8 @@ typedef struct mixt_controller_options {
 } mixt_controller_options;
 MIXT_API void mixt_controller_options_default(mixt_controller_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_controller_options                                                                          \
-    .struct_size = sizeof(mixt_controller_options), .may = ((1u << MIXT_ACTION_COUNT) - 1) & ~(1u << MIXT_ACTION_LR),  \
-    .retries = 6, .cooldown = 200, .calm = 5000, .scale_floor = 1
+    .struct_size = sizeof(mixt_controller_options), .may = (1u << MIXT_ACTION_COUNT) - 1, .retries = 6,                \
+    .cooldown = 200, .calm = 5000, .scale_floor = 1
 
 /** @param options NULL: the defaults. @param controller set to NULL on failure. */
 MIXT_API mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller);
@@ -284,7 +285,7 @@ enum { MIXT_FINDING_LAYERS = 8 };
 /** What is known about a trouble, from a replay or from its signs. Zero-initialised: nothing. Texts are only read; NULL
  *  is "". */
 typedef struct mixt_finding {
-    mixt_cause cause; /**< HARDWARE, PRECISION or DATA where a replay found it; else the trouble's own */
+    mixt_cause cause; /**< HARDWARE, PRECISION, DATA or OPTIMIZER where a replay found it; else the trouble's own */
     bool certain;     /**< a replay found it */
     bool persists;    /**< HARDWARE: other bits again when it was replayed once more */
     bool low;         /**< the policy has formats below FP32: precision can be to blame */
@@ -296,6 +297,12 @@ typedef struct mixt_finding {
     int64_t batch;       /**< that the trouble came with; -1: not known */
     int64_t good;        /**< the update of the last good state; -1: there is none */
     const char *text;    /**< what was found, for people; "": nothing */
+    double calm_lr;      /**< a learning rate that a replay from the good state is calm with; 0: not known */
+    const char *place;   /**< HARDWARE: the number that was wrong, as "fc.1.weight[17]"; "": not known */
+    bool replayed;       /**< a replay found no cause, and FP32 is no better: neither is any other format */
+    bool has_sample;     /**< DATA: a single sample is to blame, … */
+    int64_t sample;      /**< … by its number in the data set */
+    bool adaptive;       /**< the optimizer divides gradients by their own size: clipping them changes nothing */
 } mixt_finding;
 
 /**
@@ -322,7 +329,10 @@ MIXT_API void mixt_controller_counts(const mixt_controller *controller, int64_t 
  *
  *   other bits than before                -> hardware computed something wrong
  *   the same bits, and FP32 is calm       -> the number format could not hold a value: the layers are named
- *   the same bits, and FP32 has it too    -> a batch, the learning rate, or a layer that is dead
+ *   the same bits, and FP32 has it too    -> a batch, a layer that is dead, or the learning rate, where a lower one is
+ *                                            calm on the same batches
+ *
+ * What nothing explains is unknown.
  *
  *   mixt_snapshots *states;
  *   mixt_snapshots_new(trainer, data, 100, &states);
@@ -340,11 +350,11 @@ MIXT_API void mixt_controller_counts(const mixt_controller *controller, int64_t 
  */
 
 #define MIXT_DIAGNOSIS_LIST(X)                                                                                         \
-    X(NOTHING, "nothing")       /* the same bits, and nothing in them that explains it */                              \
+    X(UNKNOWN, "unknown")       /* the same bits, and nothing in them that explains it */                              \
     X(HARDWARE, "hardware")     /* the same computation gave other bits */                                             \
     X(PRECISION, "precision")   /* FP32 does not have the problem */                                                   \
     X(BATCH, "batch")           /* samples of one batch are not like the others */                                     \
-    X(OPTIMIZER, "optimizer")   /* any batch shows it: the updates before were too large */                            \
+    X(OPTIMIZER, "optimizer")   /* the learning rate is too high for this state */                                     \
     X(DEAD_LAYER, "dead_layer") /* a layer learns nothing, in FP32 neither */                                          \
     X(MEMORY, "memory")         /* memory is short: nothing was computed wrong */
 
@@ -364,7 +374,7 @@ enum { MIXT_DIAGNOSIS_LAYERS = 4 };
  *  event until all have heard it. */
 typedef struct mixt_diagnosis {
     mixt_diagnosis_kind kind;
-    mixt_cause cause;   /**< of the row: hardware, precision, data, gradient_anomaly or memory_warning */
+    mixt_cause cause;   /**< of the row: hardware, precision, data, optimizer, gradient_anomaly or memory_warning */
     mixt_cause symptom; /**< that was seen: overflow, underflow, scale_collapse, loss_anomaly, … */
     int64_t step;       /**< the update at which it began */
     int64_t good;       /**< the update of the last good state, where the trainer was left unless asked otherwise */
@@ -380,6 +390,9 @@ typedef struct mixt_diagnosis {
     int64_t place, sample;     /**< BATCH: the sample's place in the batch and in the data set; -1: no single one */
     double value, usual, fp32; /**< loss of that update, of those before, of the same update in FP32; NaN: not known */
     const char *text;          /**< all of it, for people */
+    double lr, calm_lr;        /**< OPTIMIZER: the learning rate as it is set, and one with which a replay from the good
+                                    state is calm; 0: not known */
+    int64_t element;           /**< HARDWARE: the number of `parameter` that is far off; -1: not known */
 } mixt_diagnosis;
 
 /** The last two good states of a trainer in host memory, with a record of what each update since has left. */

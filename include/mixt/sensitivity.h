@@ -68,7 +68,7 @@ typedef struct mixt_sensitivity_options {
     size_t struct_size;
     const char *formats; /**< separated by commas, of "fp16", "bf16", "tf32"; default: those that the device has */
     int64_t trials;      /**< batches at each point of training, 1 to 1000; default 5 */
-    int64_t confirm;     /**< cells to measure directly, the worst first; default 8 */
+    int64_t confirm;     /**< cells to measure directly, the worst first; 0 or less: none; default 8 */
     bool replay_all;     /**< measure every cell directly, not only the worst */
     const char *folder;  /**< of this configuration's run: its checkpoints are points of training too, after the weights
                               as they are; default: none */

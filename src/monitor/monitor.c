@@ -7,6 +7,7 @@
 #include "store/json.h"
 #include "monitor/detector.h"
 #include "monitor/layer_rules.h"
+#include "monitor/level.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ struct mixt_monitor {
     mixt__handle handle;
     mixt_monitor_options options;
     mixt__detector loss, norm, time; // of logarithms
+    mixt__level level;               // of the loss: where it began and was at its best
     double lowest;                   // median of the logarithm of the loss so far; NaN: not known yet
     double beginning;                // median of the first updates, of the logarithm; NaN: not known yet
     uint32_t outliers, skips;        // of the newest updates, a bit each, the last one lowest
@@ -79,6 +81,7 @@ const char *mixt_cause_remedy(mixt_cause cause)
             "test the machine's memory and GPU; results since the last good checkpoint are in warning",
         [MIXT_CAUSE_PRECISION] = "raise the blamed layers by a policy",
         [MIXT_CAUSE_DATA] = "look at the samples of that batch, and at the learning rate",
+        [MIXT_CAUSE_OPTIMIZER] = "lower train.lr, or lengthen train.warmup",
         [MIXT_CAUSE_STALL] = "look for other work on the machine, a slow disk, or data.threads that are too few",
     };
     return (unsigned)cause < MIXT_CAUSE_COUNT ? remedies[cause] : "";
@@ -258,6 +261,42 @@ static void check_jump(watching *w, const standing *now)
     unusual(a, now, "the loss has jumped:");
 }
 
+/** A loss that is above where it began, which no window that moves along with it can tell. */
+static void check_course(watching *w)
+{
+    mixt_monitor *m = w->monitor;
+    double now;
+    mixt__level_sign sign = mixt__level_sign_of(&m->level, &now);
+    if (!(m->options.loss_sigma > 0) || (sign != MIXT_LEVEL_EXPLODED && sign != MIXT_LEVEL_ABOVE))
+        return;
+    mixt_alert *a = raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, MIXT_SEVERITY_WARNING, w->signals->loss);
+    if (!a)
+        return;
+    a->usual = exp(m->level.first);
+    SAY(a, "the loss is above where it began: %.4g over the last updates, %.4g at the first", exp(now), a->usual);
+}
+
+bool mixt__monitor_risen(const mixt_monitor *m)
+{
+    double now;
+    return mixt__level_sign_of(&m->level, &now) != MIXT_LEVEL_FINE;
+}
+
+double mixt__monitor_healthy(const mixt_monitor *m)
+{
+    return exp(mixt__level_healthy(&m->level));
+}
+
+double mixt__monitor_began(const mixt_monitor *m)
+{
+    return m->level.seen ? exp(m->level.first) : (double)NAN;
+}
+
+void mixt__monitor_accept(mixt_monitor *m)
+{
+    mixt__level_accept(&m->level);
+}
+
 static void check_loss(watching *w)
 {
     mixt_monitor *m = w->monitor;
@@ -283,6 +322,9 @@ static void check_loss(watching *w)
     }
     check_jump(w, &now);
     mixt__detector_take(&m->loss, log(fmax(s->loss, SMALLEST)));
+    if (s->loss > SMALLEST)
+        mixt__level_take(&m->level, log(s->loss));
+    check_course(w);
     if (isnan(m->beginning) && mixt__detector_count(&m->loss) >= BEGINNING)
         mixt__detector_usual(&m->loss, &m->beginning, &now.deviations);
     if (!out)
@@ -448,13 +490,13 @@ json_t *mixt__monitor_pack(const mixt_monitor *m)
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
         mixt__json_add(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
                                        (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
-    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:b, s:o, s:o, s:o}", "loss", pack_detector(&m->loss),
-                     "norm", pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
-                     (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,
-                     (json_int_t)m->slow, "raised", (json_int_t)m->raised, "above", m->above, "lowest",
-                     isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
+    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:b, s:o, s:o, s:o, s:o}", "loss",
+                     pack_detector(&m->loss), "norm", pack_detector(&m->norm), "time", pack_detector(&m->time), "told",
+                     told, "counts", (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates,
+                     (json_int_t)m->low, (json_int_t)m->slow, "raised", (json_int_t)m->raised, "above", m->above,
+                     "lowest", isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
                      isnan(m->beginning) ? json_null() : json_real(m->beginning), "layers",
-                     mixt__layer_memory_pack(&m->layers));
+                     mixt__layer_memory_pack(&m->layers), "level", mixt__level_pack(&m->level));
 }
 
 static void unpack_detector(mixt__detector *d, const json_t *values)
@@ -471,6 +513,7 @@ void mixt__monitor_unpack(mixt_monitor *m, const json_t *object)
     unpack_detector(&m->norm, json_object_get(object, "norm"));
     unpack_detector(&m->time, json_object_get(object, "time"));
     mixt__layer_memory_unpack(&m->layers, json_object_get(object, "layers"));
+    mixt__level_unpack(&m->level, json_object_get(object, "level"));
     const json_t *lowest = json_object_get(object, "lowest");
     m->lowest = json_is_number(lowest) ? json_number_value(lowest) : (double)NAN;
     const json_t *beginning = json_object_get(object, "beginning");

@@ -23,4 +23,13 @@ void mixt__monitor_unpack(mixt_monitor *monitor, const json_t *object);
  *  anything from it. */
 bool mixt__alert_of_limit(const mixt_alert *alert);
 
+/** Whether the loss is above where it began, or far above its best: no state to go back to. */
+bool mixt__monitor_risen(const mixt_monitor *monitor);
+/** The loss at which the run was healthy: its best level, or where it began; NaN: nothing was seen. */
+double mixt__monitor_healthy(const mixt_monitor *monitor);
+/** The first loss, before anything was learned; NaN: nothing was seen. */
+double mixt__monitor_began(const mixt_monitor *monitor);
+/** The loss as it is now is how it is to be: it was looked into, and nothing is wrong. */
+void mixt__monitor_accept(mixt_monitor *monitor);
+
 #endif

@@ -1,6 +1,7 @@
 /* What decides the bits of an update, as one number. */
 #include "run/bits.h"
 
+#include "data/data.h"
 #include "run/run.h"
 #include "run/saves.h"
 #include "store/checksum.h"
@@ -29,6 +30,10 @@ void mixt__run_bits(mixt_run *run, char hash[MIXT_BITS_TEXT])
     mixt__json_set(all, "conditions", mixt__run_conditions(e)); // device, threads, instructions, data, its order
     if (ends_at_total(mixt__trainer_settings_of(t)->schedule.kind))
         mixt__json_set(all, "total_steps", json_integer(mixt__trainer_settings_of(t)->schedule.total_steps));
+    json_t *left_out = json_array();
+    for (int i = 0; i < e->train->left_out_count; i++)
+        mixt__json_add(left_out, json_integer(e->train->left_out[i]));
+    mixt__json_set(all, "left_out", left_out);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         char *text = mixt__config_text(run->config, keys[i]);
         mixt__json_set(all, mixt__config_table[keys[i]].name, json_string(text ? text : ""));

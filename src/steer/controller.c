@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "store/json.h"
 #include "monitor/monitor.h"
+#include "steer/decision.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,9 +16,13 @@
 
 enum {
     RAISED_MAX = 64,  // layers that it raises one by one; beyond that the whole model
-    SKIPS_MAX = 2,    // batches left out for one trouble
+    SKIPS_MAX = 2,    // batches left out for one trouble, ...
+    SKIPS_DATA = 32,  // ... and where a replay has found them to be bad
+    SAMPLES_MAX = 64, // samples left out in a run
     SKIPS_RUN = 2,    // skipped updates in a row that are trouble: a single one has changed nothing
-    SLOWER_MAX = 3,   // times that the learning rate is halved for one
+    SLOWER_MAX = 3,   // times that the learning rate is lowered for one
+    PLACES_MAX = 16,  // numbers that a machine has got wrong, counted one by one
+    FLIPS_MAX = 3,    // times that one of them was: the machine is broken
     GOOD_UPDATES = 8, // that must lie between something odd and a state to go back to
 };
 
@@ -40,17 +45,23 @@ struct mixt_controller {
     int64_t attempts; // at the trouble under way
     int64_t quiet;    // updates without trouble since the last decision
     int64_t skipped;  // batches left out for the trouble under way
-    int64_t slower;   // times that the learning rate was halved for it
+    int64_t slower;   // times that the learning rate was lowered for it
     bool clipped;     // for it
     bool scaled;      // for it
     int64_t skips;    // skipped updates in a row
     uint32_t odd;     // of the newest updates, a bit each, the last one lowest
+    int64_t samples;  // left out in the run
+    int64_t deaf;     // updates in which a loss that stands out is no trouble: nothing helps against it
     int64_t decisions, rollbacks;
     int64_t raised_count;
     struct {
         char layer[128], format[16]; // "": the whole model; what it had
         standing standing;
     } raised[RAISED_MAX];
+    struct {
+        char name[192]; // "": free
+        int64_t times;
+    } places[PLACES_MAX];
 };
 
 mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller)
@@ -148,7 +159,7 @@ static bool find_trouble(mixt_controller *c, const mixt_signals *s, const mixt_a
     } else if (c->skips >= SKIPS_RUN && !s->scaling) {
         snprintf(text, sizeof text, "the gradient of %s is not finite, and no loss scale can fall", layer);
         describe(c, s, MIXT_CAUSE_OVERFLOW, text);
-    } else if (alert) {
+    } else if (alert && !c->deaf) {
         describe(c, s, alert->cause, or_empty(alert->text));
     } else {
         return false;
@@ -172,6 +183,7 @@ bool mixt_controller_step(mixt_controller *c, const mixt_signals *signals, const
     c->skips = signals->skipped ? c->skips + 1 : 0;
     if (c->waiting)
         return false;
+    c->deaf -= c->deaf > 0;
     c->waiting = find_trouble(c, signals, alerts, count);
     if (c->waiting) {
         *trouble = c->trouble;
@@ -216,6 +228,7 @@ typedef struct deciding {
     mixt_controller *c;
     const mixt_finding *f;
     mixt_decision *d;
+    int64_t times; // that a machine has got this number wrong
 } deciding;
 
 static bool may(const deciding *q, mixt_action action)
@@ -264,10 +277,24 @@ static bool raise(deciding *q, const char *layer, bool certain)
     return true;
 }
 
+/** Takes in what a machine has got wrong. @return how often that number was */
+static int64_t count_fault(mixt_controller *c, const mixt_finding *f)
+{
+    if (!f->certain || f->cause != MIXT_CAUSE_HARDWARE || !*f->place)
+        return 0;
+    for (int i = 0; i < PLACES_MAX; i++) {
+        if (*c->places[i].name && strcmp(c->places[i].name, f->place))
+            continue;
+        SET(c->places[i].name, "%s", f->place);
+        return ++c->places[i].times;
+    }
+    return 1;
+}
+
 /** The same bits must come out of the same batches: once more from the good state, where the fault went away. */
 static bool go_again(deciding *q)
 {
-    if (q->f->cause != MIXT_CAUSE_HARDWARE || q->f->persists || !can_go_back(q))
+    if (q->f->cause != MIXT_CAUSE_HARDWARE || q->f->persists || q->times >= FLIPS_MAX || !can_go_back(q))
         return false;
     q->d->action = MIXT_ACTION_ROLLBACK;
     SET(q->c->said.from, "%lld", (long long)q->c->trouble.step);
@@ -322,11 +349,34 @@ static bool raise_suspected(deciding *q)
     return suspects_precision(q) && raise_all(q);
 }
 
+static bool blames_data(const deciding *q)
+{
+    return q->f->certain && q->f->cause == MIXT_CAUSE_DATA;
+}
+
+/** What was found to be bad is no attempt: as many as there are may go. */
+static bool leave_out(deciding *q)
+{
+    mixt_controller *c = q->c;
+    if (!may(q, MIXT_ACTION_SKIP) || !can_go_back(q) || !blames_data(q) || !q->f->has_sample ||
+        c->samples == SAMPLES_MAX)
+        return false;
+    c->samples++;
+    c->attempts--;
+    q->d->action = MIXT_ACTION_SKIP;
+    SET(q->c->said.key, MIXT_SKIP_SAMPLE);
+    SET(q->c->said.to, "%lld", (long long)q->f->sample);
+    return true;
+}
+
 static bool skip(deciding *q)
 {
-    if (!may(q, MIXT_ACTION_SKIP) || !can_go_back(q) || q->f->batch < 0 || q->c->skipped == SKIPS_MAX)
+    bool bad = blames_data(q);
+    if (!may(q, MIXT_ACTION_SKIP) || !can_go_back(q) || q->f->batch < 0 ||
+        q->c->skipped >= (bad ? SKIPS_DATA : SKIPS_MAX))
         return false;
     q->c->skipped++;
+    q->c->attempts -= bad;
     q->d->action = MIXT_ACTION_SKIP;
     SET(q->c->said.to, "%lld", (long long)q->f->batch);
     return true;
@@ -334,7 +384,7 @@ static bool skip(deciding *q)
 
 static bool clip(deciding *q)
 {
-    if (!may(q, MIXT_ACTION_CLIP) || q->c->clipped)
+    if (!may(q, MIXT_ACTION_CLIP) || q->c->clipped || q->f->adaptive)
         return false;
     q->c->clipped = true;
     q->d->action = MIXT_ACTION_CLIP;
@@ -344,6 +394,7 @@ static bool clip(deciding *q)
     return true;
 }
 
+/** To the rate that a replay was calm with, where there is one; else to half of what it is. */
 static bool slow_down(deciding *q)
 {
     if (!may(q, MIXT_ACTION_LR) || q->c->slower == SLOWER_MAX || !(q->f->lr > 0))
@@ -352,19 +403,38 @@ static bool slow_down(deciding *q)
     q->d->action = MIXT_ACTION_LR;
     SET(q->c->said.key, "train.lr");
     mixt__print_number(q->c->said.from, sizeof q->c->said.from, "%.9g", q->f->lr);
-    mixt__print_number(q->c->said.to, sizeof q->c->said.to, "%.9g", q->f->lr / 2);
+    mixt__print_number(q->c->said.to, sizeof q->c->said.to, "%.9g",
+                       q->f->calm_lr > 0 && q->f->calm_lr < q->f->lr ? q->f->calm_lr : q->f->lr / 2);
     return true;
 }
 
-/** In this order. A fault of the hardware has the first one only: nothing else cures it. */
-static bool (*const remedies[])(deciding *) = {go_again, scale, raise_blamed, raise_suspected,
-                                               skip,     clip,  raise_all,    slow_down};
+typedef bool remedy(deciding *);
+enum { REMEDIES = 8 };
+
+/** What is tried, in this order: nothing else cures a fault of the hardware, or a learning rate that is too high. */
+static remedy *const against_hardware[REMEDIES] = {go_again};
+static remedy *const against_optimizer[REMEDIES] = {slow_down, clip};
+static remedy *const against_data[REMEDIES] = {leave_out, skip};
+static remedy *const against_unknown[REMEDIES] = {skip, clip};
+static remedy *const against_others[REMEDIES] = {scale, raise_blamed, raise_suspected, skip,
+                                                 clip,  raise_all,    slow_down};
+
+static remedy *const *remedies_of(const deciding *q)
+{
+    const mixt_finding *f = q->f;
+    if (f->certain && f->cause == MIXT_CAUSE_HARDWARE)
+        return against_hardware;
+    if (f->certain && f->cause == MIXT_CAUSE_DATA)
+        return against_data;
+    if (f->certain && f->cause == MIXT_CAUSE_OPTIMIZER)
+        return against_optimizer;
+    return f->replayed && !q->c->trouble.forward ? against_unknown : against_others;
+}
 
 static bool find_remedy(deciding *q)
 {
-    bool hardware = q->f->certain && q->f->cause == MIXT_CAUSE_HARDWARE;
-    size_t count = hardware ? 1 : sizeof remedies / sizeof remedies[0];
-    for (size_t i = 0; i < count && q->c->attempts <= q->c->options.retries; i++)
+    remedy *const *remedies = remedies_of(q);
+    for (int i = 0; i < REMEDIES && remedies[i] && q->c->attempts <= q->c->options.retries; i++)
         if (remedies[i](q))
             return true;
     return false;
@@ -374,7 +444,14 @@ static void explain(deciding *q, bool stop)
 {
     const mixt_controller *c = q->c;
     const char *found = q->f->text;
-    if (stop)
+    if (stop && q->times >= FLIPS_MAX)
+        SET(q->c->said.text,
+            "%s; %.380s; %.120s was wrong %lld times in this run: this machine is broken, go on from the last good "
+            "state on another one",
+            c->trouble.text, found, q->f->place, (long long)q->times);
+    else if (stop && q->f->certain && q->f->cause == MIXT_CAUSE_HARDWARE)
+        SET(q->c->said.text, "%s; %s: go on from the last good state on another machine", c->trouble.text, found);
+    else if (stop)
         SET(q->c->said.text, "%s%s%s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
             c->trouble.text, *found ? "; " : "", found, (long long)c->attempts - 1, c->attempts == 2 ? "" : "s");
     else
@@ -393,6 +470,23 @@ static mixt_decision start_decision(mixt_controller *c)
                            .text = c->said.text};
 }
 
+/** Where losses only stand out, and no machine, format or rate is to blame, a run without a controller goes on and may
+ *  come right: stopping is not shown to be better. */
+static bool goes_on(deciding *q)
+{
+    mixt_controller *c = q->c;
+    bool blamed = q->f->certain && q->f->cause != MIXT_CAUSE_DATA;
+    if (blamed || c->trouble.forward ||
+        (c->trouble.cause != MIXT_CAUSE_LOSS_ANOMALY && c->trouble.cause != MIXT_CAUSE_GRADIENT_ANOMALY))
+        return false;
+    c->deaf = c->options.cooldown;
+    q->d->action = MIXT_ACTION_NONE;
+    SET(q->c->said.text, "%s; %.500s: nothing that auto.may allows helps, and stopping is not shown to be better",
+        c->trouble.text, *q->f->text ? q->f->text : "nothing was found");
+    end_episode(c);
+    return true;
+}
+
 bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mixt_decision *decision)
 {
     if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(finding) != MIXT_OK ||
@@ -405,6 +499,8 @@ bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mix
     known.text = or_empty(known.text);
     for (int i = 0; i < MIXT_FINDING_LAYERS; i++)
         known.layers[i] = or_empty(known.layers[i]);
+    known.place = or_empty(known.place);
+    q.times = count_fault(c, &known);
     *decision = start_decision(c);
     decision->step = c->trouble.step;
     decision->severity = MIXT_SEVERITY_WARNING;
@@ -418,6 +514,10 @@ bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mix
         c->decisions++;
         decision->back = can_go_back(&q) ? finding->good : -1;
         c->rollbacks += decision->back >= 0;
+        return true;
+    }
+    if (goes_on(&q)) {
+        decision->back = can_go_back(&q) ? finding->good : -1;
         return true;
     }
     decision->action = MIXT_ACTION_STOP;
@@ -453,7 +553,8 @@ bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
 
 /** All that is a number, in the order in which it is saved. */
 #define NUMBERS(X)                                                                                                     \
-    X(attempts) X(quiet) X(skips) X(skipped) X(slower) X(clipped) X(scaled) X(odd) X(decisions) X(rollbacks)
+    X(attempts)                                                                                                        \
+    X(quiet) X(skips) X(skipped) X(slower) X(clipped) X(scaled) X(samples) X(deaf) X(odd) X(decisions) X(rollbacks)
 
 json_t *mixt__controller_pack(const mixt_controller *c)
 {
@@ -465,6 +566,10 @@ json_t *mixt__controller_pack(const mixt_controller *c)
         mixt__json_add(raised,
                        json_pack("[s,s,i]", c->raised[i].layer, c->raised[i].format, (int)c->raised[i].standing));
     mixt__json_set(o, "raised", raised);
+    json_t *places = json_array();
+    for (int i = 0; i < PLACES_MAX && *c->places[i].name; i++)
+        mixt__json_add(places, json_pack("[s,I]", c->places[i].name, (json_int_t)c->places[i].times));
+    mixt__json_set(o, "places", places);
     return o;
 }
 
@@ -475,7 +580,14 @@ void mixt__controller_unpack(mixt_controller *c, const json_t *object)
 #define UNPACK(name) c->name = (__typeof__(c->name))json_integer_value(json_object_get(object, #name));
     NUMBERS(UNPACK)
 #undef UNPACK
-    const json_t *raised = json_object_get(object, "raised");
+    const json_t *raised = json_object_get(object, "raised"), *places = json_object_get(object, "places");
+    json_int_t times;
+    memset(c->places, 0, sizeof c->places);
+    for (size_t i = 0; i < json_array_size(places) && i < PLACES_MAX; i++)
+        if (!json_unpack(json_array_get(places, i), "[s,I]", &layer, &times)) {
+            SET(c->places[i].name, "%s", layer);
+            c->places[i].times = times;
+        }
     c->raised_count = 0;
     for (size_t i = 0; i < json_array_size(raised) && c->raised_count < RAISED_MAX; i++) {
         if (json_unpack(json_array_get(raised, i), "[s,s,i]", &layer, &format, &standing))

@@ -72,7 +72,9 @@ const char *mixt__decision_text(const mixt_decision *d, char text[MIXT_DECISION_
         snprintf(back, sizeof back, "back to step %lld%s", (long long)d->back,
                  d->action == MIXT_ACTION_ROLLBACK || d->action == MIXT_ACTION_STOP ? "" : ", ");
     if (d->action == MIXT_ACTION_SKIP)
-        snprintf(change, sizeof change, "batch %s left out", d->to);
+        snprintf(change, sizeof change, "%s %s left out", *d->key ? d->key : "batch", d->to);
+    else if (d->action == MIXT_ACTION_NONE)
+        snprintf(change, sizeof change, "goes on");
     else if (d->action == MIXT_ACTION_STOP)
         snprintf(change, sizeof change, "%sstop", d->back >= 0 ? ", " : "");
     else if (d->action != MIXT_ACTION_ROLLBACK)

@@ -2,6 +2,8 @@
 #ifndef MIXT_STEER_DECISION_H
 #define MIXT_STEER_DECISION_H
 
+#define MIXT_SKIP_SAMPLE "sample" // the key of a decision that leaves out a sample; else it is a batch
+
 #include "mixt/monitor.h"
 #include "mixt/policy.h"
 

@@ -1,4 +1,4 @@
-/* One question after the other: are the bits the same, is FP32 calm, then which layer or which batch. */
+/* One question after the other: are the bits the same, is FP32 calm, then which layer, which batch, or which rate. */
 #include "steer/diagnosis.h"
 
 #include "steer/inquiry.h"
@@ -9,9 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double apart = 0.25; // of logarithms of losses
-static const double larger = 2;   // times the norm in FP32: too much for rounding
-enum { FOLLOWING = 4 };           // updates behind the first one with a sign that FP32 is asked about too
+static const double apart = 0.25;   // of logarithms of losses
+static const double gentle = 0.125; // of the learning rate
+static const double larger = 2;     // times the norm in FP32: too much for rounding
+enum {
+    FOLLOWING = 4, // updates behind the first one with a sign that FP32 is asked about too
+    RATES = 8,     // updates before the trouble whose learning rates are looked at
+};
 
 const char *mixt_diagnosis_name(mixt_diagnosis_kind kind)
 {
@@ -42,6 +46,8 @@ static bool half_way(double value, double usual, double wrong)
 static bool has_it_too(const mixt__inquiry *q, const mixt__trace_row *low, const mixt__trace_row *row)
 {
     unsigned before = mixt__row_signs(low, &q->usual), now = mixt__row_signs(row, &q->usual);
+    if (now & MIXT_SIGN_LOSS && !(row->loss < low->loss)) // it is no better, whatever the sign was
+        return isfinite(low->loss) || !isfinite(row->loss);
     if (before & (MIXT_SIGN_NOT_FINITE | MIXT_SIGN_SKIPPED))
         return now & (MIXT_SIGN_NOT_FINITE | MIXT_SIGN_SKIPPED | MIXT_SIGN_LOSS);
     if (before & MIXT_SIGN_LOSS)
@@ -178,6 +184,76 @@ static void blame_dead(mixt__inquiry *q)
              (long long)d->step, *d->layers[0] ? d->layers[0] : "(not found)");
 }
 
+/** The first update close before the trouble with a learning rate far above the usual one; NULL: none. */
+static const mixt__trace_row *find_rate(const mixt__inquiry *q)
+{
+    for (int64_t i = q->begin - RATES; i <= q->begin; i++) {
+        const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, i);
+        mixt__usual_row usual = mixt__trace_usual(&q->ring->trace, i);
+        if (row && usual.rows && (double)row->lr > 3 * usual.lr)
+            return row;
+    }
+    return NULL;
+}
+
+/** What no batch explains: the learning rate, where a lower one is calm on the same batches. */
+static mixt_status blame_optimizer(mixt__inquiry *q)
+{
+    mixt_diagnosis *d = q->d;
+    const mixt__trace_row *row = find_rate(q);
+    char jump[96] = "";
+    bool found;
+    MIXT_TRY(mixt__inquire_rate(q, &found));
+    if (!found)
+        return MIXT_OK;
+    d->kind = MIXT_DIAGNOSIS_OPTIMIZER;
+    d->cause = MIXT_CAUSE_OPTIMIZER;
+    d->step = row ? row->step : q->begin > d->good + 1 ? q->begin - 1 : q->begin;
+    if (row)
+        snprintf(jump, sizeof jump, "; it was %.4g at update %lld, %.4g before", (double)row->lr, (long long)row->step,
+                 mixt__trace_usual(&q->ring->trace, row->step).lr);
+    snprintf(q->words->text, sizeof q->words->text,
+             "optimizer: the learning rate is too high for this state: from update %lld on %s (loss %.4g, usual was "
+             "%.4g), in FP32 too; with train.lr=%.3g in place of %.3g the same "
+             "updates from update %lld are calm%s",
+             (long long)d->step,
+             q->signs & MIXT_SIGN_DEAD ? "a layer gives nothing but 0" : "the loss gets worse than without learning",
+             d->value, q->usual.loss, d->calm_lr, d->lr, (long long)d->good, jump);
+    return MIXT_OK;
+}
+
+/** Weights that too large updates have spoilt find samples that mean nothing. One that is bad is so for weights too
+ * that were made from the good state with a fraction of the learning rate. */
+static mixt_status confirm_batch(mixt__inquiry *q)
+{
+    mixt_diagnosis found = *q->d;
+    mixt__diagnosis_words words = *q->words;
+    mixt__trainer_try_rate(q->trainer, gentle);
+    mixt_status status = mixt__replay_from(&q->replay, q->d->good);
+    q->d->kind = MIXT_DIAGNOSIS_UNKNOWN;
+    if (status == MIXT_OK)
+        status = mixt__inquire_batch(q, true);
+    mixt__trainer_try_rate(q->trainer, 1);
+    MIXT_TRY(status);
+    bool confirmed = q->d->kind == MIXT_DIAGNOSIS_BATCH;
+    double loss = q->d->fp32;
+    *q->d = found;
+    *q->words = words;
+    if (confirmed)
+        return MIXT_OK;
+    q->d->kind = MIXT_DIAGNOSIS_UNKNOWN;
+    q->d->cause = q->d->symptom;
+    q->d->epoch = q->d->batch = 0;
+    q->d->place = q->d->sample = -1;
+    q->d->rank = -1;
+    snprintf(
+        q->words->text, sizeof q->words->text,
+        "unknown: update %lld gives the same bits again, and its batch is not like others with these weights (loss "
+        "%.4g in FP32 too), but like others with weights that an eighth of the learning rate makes (%.4g)",
+        (long long)q->begin, q->d->fp32, loss);
+    return blame_optimizer(q);
+}
+
 static mixt_status inquire(mixt__inquiry *q)
 {
     mixt_diagnosis *d = q->d;
@@ -192,18 +268,26 @@ static mixt_status inquire(mixt__inquiry *q)
     MIXT_TRY(ask_fp32(q, &v));
     d->fp32 = v.loss;
     if (v.dead) {
-        blame_dead(q);
+        MIXT_TRY(blame_optimizer(q));
+        if (d->kind == MIXT_DIAGNOSIS_UNKNOWN)
+            blame_dead(q);
         return MIXT_OK;
     }
     bool format = false;
     int64_t begin = q->begin;
     if (v.calm)
         MIXT_TRY(suspect_precision(q, v.apart, &format));
+    bool outlier = false;
     if (format)
-        return blame_precision(q);
+        MIXT_TRY(mixt__inquire_outlier(q, &outlier));
+    if (format)
+        return outlier ? MIXT_OK : blame_precision(q);
     begin_at(q, begin);
     MIXT_TRY(mixt__replay_from(&q->replay, d->good));
-    return mixt__inquire_batch(q);
+    MIXT_TRY(mixt__inquire_batch(q, false));
+    if (d->kind == MIXT_DIAGNOSIS_BATCH)
+        return confirm_batch(q);
+    return d->kind == MIXT_DIAGNOSIS_UNKNOWN ? blame_optimizer(q) : MIXT_OK;
 }
 
 /* ---- before and after ---- */
@@ -229,6 +313,8 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     mixt__snapshots_check(q->ring);
     q->oldest = mixt__snapshots_oldest(q->ring);
     MIXT_TRY(mixt__consensus_agree(q->trainer, prepare(q)));
+    mixt__trace_anchor(&r->ring->trace, r->healthy);
+    q->began = r->began;
     q->begin = mixt__trace_begin(trace, q->seen, mixt__trainer_params(q->trainer)->segments, &q->signs);
     q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);
@@ -271,6 +357,7 @@ mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
     memset(r->words, 0, sizeof *r->words);
     mixt__diagnosis_point(d, r->words);
     d->rank = -1;
+    d->element = -1;
     d->value = d->usual = d->fp32 = NAN;
     if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)
         return say_memory(r, d);
@@ -311,8 +398,14 @@ static json_t *evidence_of(const mixt_diagnosis *d)
                           "parameter", text_or_null(d->parameter));
     if (d->rank >= 0)
         mixt__json_set(o, "rank", json_integer(d->rank));
-    if (d->kind == MIXT_DIAGNOSIS_HARDWARE)
+    if (d->kind == MIXT_DIAGNOSIS_HARDWARE) {
         mixt__json_set(o, "persists", json_boolean(d->persists));
+        mixt__json_set(o, "element", d->element < 0 ? json_null() : json_integer(d->element));
+    }
+    if (d->kind == MIXT_DIAGNOSIS_OPTIMIZER) {
+        mixt__json_set(o, "lr", number(d->lr));
+        mixt__json_set(o, "calm_lr", number(d->calm_lr));
+    }
     if (d->kind == MIXT_DIAGNOSIS_BATCH) {
         mixt__json_set(o, "epoch", json_integer(d->epoch));
         mixt__json_set(o, "batch", json_integer(d->batch));
@@ -324,7 +417,7 @@ static json_t *evidence_of(const mixt_diagnosis *d)
 
 json_t *mixt__diagnosis_row(const mixt_diagnosis *d, int64_t step, double time)
 {
-    mixt_severity severity = d->kind == MIXT_DIAGNOSIS_NOTHING  ? MIXT_SEVERITY_INFO
+    mixt_severity severity = d->kind == MIXT_DIAGNOSIS_UNKNOWN  ? MIXT_SEVERITY_INFO
                              : d->kind == MIXT_DIAGNOSIS_MEMORY ? MIXT_SEVERITY_WARNING
                                                                 : MIXT_SEVERITY_CRITICAL;
     return json_pack("{s:I, s:o, s:s, s:s, s:s, s:o, s:n, s:n, s:s, s:o}", "step", (json_int_t)step, "time",

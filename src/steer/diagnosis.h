@@ -19,6 +19,8 @@ typedef struct mixt__diagnose_request {
     int64_t step;                 // the update at which something was seen; 0: the newest
     mixt_cause symptom;           // what was seen
     mixt__diagnosis_words *words; // for what is found: they must live as long as it is looked at
+    double healthy;               // the loss at which training was healthy; 0 or NaN: not known
+    double began;                 // the first loss, before anything was learned; likewise
     bool stay; // leave the trainer where it was, and the ring as it is; else both go back to the good state
 } mixt__diagnose_request;
 

@@ -181,7 +181,7 @@ static int choose_rank(const mixt__inquiry *q, const suspect *all, int count)
     return owner >= 0 && all[owner].segment >= 0 ? owner : worst;
 }
 
-/** The parameter with such a weight, of any rank; -1: there is none. */
+/** The parameter with such a weight, of any rank, and which one it is. @param segment -1: there is none */
 static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
 {
     suspect mine, *all;
@@ -192,6 +192,8 @@ static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
     *segment = all[rank].segment;
     if (count > 1 && *segment >= 0)
         q->d->rank = rank;
+    if (*segment >= 0)
+        q->d->element = all[rank].element - mixt__trainer_params(q->trainer)->segments[*segment].offset;
     mixt__free(all);
     return MIXT_OK;
 }
@@ -272,10 +274,36 @@ static mixt_status replay_again(mixt__inquiry *q, const kept *first)
     return MIXT_OK;
 }
 
+/** Whether the update at which the trouble began was made before and had none, from the same state: the run went back
+ *  because of a machine that erred, and nothing was changed since. */
+static bool went_well_before(mixt__inquiry *q)
+{
+    mixt_diagnosis *d = q->d;
+    const mixt__trace_row *now = mixt__trace_row_of(&q->ring->trace, q->begin);
+    mixt__trace_row before = {.loss = mixt__snapshots_former(q->ring, q->begin), .grad_norm = INFINITY};
+    if (isnan(before.loss) || mixt__row_signs(&before, &q->usual) || !(mixt__row_signs(now, &q->usual)))
+        return false;
+    d->kind = MIXT_DIAGNOSIS_HARDWARE;
+    d->cause = MIXT_CAUSE_HARDWARE;
+    d->persists = true;
+    d->step = q->begin;
+    d->value = now->loss;
+    d->usual = before.loss;
+    snprintf(q->words->text, sizeof q->words->text,
+             "hardware: update %lld has a loss of %.4g from the very state from which it had %.4g before the run went "
+             "back to update %lld: a number stays wrong, the machine is not to be trusted",
+             (long long)q->begin, isnan(now->loss) ? (double)NAN : now->loss, before.loss,
+             (long long)q->ring->former.at);
+    return true;
+}
+
 static mixt_status inquire(mixt__inquiry *q, bool *differs, kept *first)
 {
     mixt_diagnosis *d = q->d;
     int64_t step;
+    *differs = went_well_before(q);
+    if (*differs)
+        return MIXT_OK;
     MIXT_TRY(compare(q, q->last, &step, first));
     *differs = step > 0;
     if (!*differs)

@@ -1,5 +1,5 @@
 /* What the parts of a diagnosis share while it is made. One file a question: were the bits the same (hardware.c), is
- * FP32 calm (diagnosis.c), which layer (blame.c), which batch (suspects.c).
+ * FP32 calm (diagnosis.c), which layer (blame.c), which batch (suspects.c), which learning rate (rates.c).
  */
 #ifndef MIXT_STEER_INQUIRY_H
 #define MIXT_STEER_INQUIRY_H
@@ -16,6 +16,7 @@ typedef struct mixt__inquiry {
     int64_t seen, begin;   // the update at which trouble was seen, and at which it began
     unsigned signs;        // between the two
     mixt__usual_row usual; // before
+    double began;          // the first loss of all; 0 or NaN: not known
     mixt_diagnosis *d;
     mixt__diagnosis_words *words; // of d
 } mixt__inquiry;
@@ -36,9 +37,20 @@ mixt_status mixt__inquire_layers(mixt__inquiry *inquiry);
  *  @param norm NaN where an update has several passes */
 mixt_status mixt__inquire_same_weights(mixt__inquiry *inquiry, double *loss, double *norm);
 
-/** Tells a batch that is not like others from weights with which any batch goes wrong. The trainer is before the update
- *  at which it began afterwards. */
-mixt_status mixt__inquire_batch(mixt__inquiry *inquiry);
+/** Tells a batch that is not like others from weights with which any batch goes wrong: diagnosis->kind is BATCH then,
+ * or HARDWARE where it is contradicted. The trainer is before the update at which it began afterwards.
+ *  @param confirms the replay was made with a lower learning rate: how high losses are counts for nothing */
+mixt_status mixt__inquire_batch(mixt__inquiry *inquiry, bool confirms);
+
+/** Looks for a sample of the update at which it began whose inputs are by far larger than those of others: the format
+ * is not to blame for it. diagnosis->kind is BATCH then. The trainer stays where it is. */
+mixt_status mixt__inquire_outlier(mixt__inquiry *inquiry, bool *found);
+
+/** Whether the learning rate is too high for the state of update diagnosis->good, or for an older one: with it the
+ *  losses of the updates since become worse than without learning at all, or a layer dies; with a lower one not. Sets
+ *  diagnosis->lr and calm_lr, and `good` to that state. The trainer is somewhere behind it afterwards.
+ *  @param found whether it is */
+mixt_status mixt__inquire_rate(mixt__inquiry *inquiry, bool *found);
 
 /** The layer that a parameter belongs to: its name without the last part. */
 void mixt__layer_of(const char *parameter, char layer[128]);

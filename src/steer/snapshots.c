@@ -1,6 +1,10 @@
 /* Two slots that take turns, and the trace that goes with them. */
 #include "steer/snapshots.h"
 
+#include "store/json.h"
+
+#include <math.h>
+
 enum {
     TRACES = 3, // intervals that the trace has room for: two, and one in which no state was good
     DEAD = 3,   // updates in a row without any gradient
@@ -150,9 +154,50 @@ mixt_status mixt__snapshots_restore(const mixt__snapshots *s, int64_t at)
                  : mixt__fail(MIXT_ERROR_STATE, "no state of update %lld is kept", (long long)at);
 }
 
+/* ---- what was before training went back ---- */
+
+static void keep_former(mixt__snapshots *s, int64_t at)
+{
+    mixt__former *f = &s->former;
+    *f = (mixt__former){.at = at};
+    for (const mixt__trace_row *row; f->count < MIXT_FORMER; f->losses[f->count++] = row->loss)
+        if (!(row = mixt__trace_row_of(&s->trace, at + f->count + 1)))
+            break;
+}
+
+double mixt__snapshots_former(const mixt__snapshots *s, int64_t step)
+{
+    int64_t index = step - s->former.at - 1;
+    return index >= 0 && index < s->former.count ? s->former.losses[index] : (double)NAN;
+}
+
+void mixt__snapshots_forget_former(mixt__snapshots *s)
+{
+    s->former.count = 0;
+}
+
+json_t *mixt__snapshots_pack_former(const mixt__snapshots *s)
+{
+    json_t *losses = json_array();
+    for (int64_t i = 0; i < s->former.count; i++)
+        mixt__json_add_real(losses, s->former.losses[i]);
+    return json_pack("{s:I, s:o}", "at", (json_int_t)s->former.at, "losses", losses);
+}
+
+void mixt__snapshots_unpack_former(mixt__snapshots *s, const json_t *object)
+{
+    const json_t *losses = json_object_get(object, "losses");
+    s->former = (mixt__former){.at = json_integer_value(json_object_get(object, "at"))};
+    for (size_t i = 0; i < json_array_size(losses) && s->former.count < MIXT_FORMER; i++) {
+        const json_t *loss = json_array_get(losses, i);
+        s->former.losses[s->former.count++] = json_is_number(loss) ? json_number_value(loss) : (double)NAN;
+    }
+}
+
 mixt_status mixt__snapshots_go_back(mixt__snapshots *s, int64_t at)
 {
     MIXT_TRY(mixt__snapshots_restore(s, at));
+    keep_former(s, at);
     for (int i = 0; i < MIXT_SNAPSHOTS; i++)
         s->at[i] = s->at[i] > at ? -1 : s->at[i];
     mixt__trace_cut(&s->trace, at + 1);

@@ -10,7 +10,15 @@
 #include "steer/trace.h"
 #include "train/checkpoint.h"
 
-enum { MIXT_SNAPSHOTS = 2 };
+#include <jansson.h>
+
+enum { MIXT_SNAPSHOTS = 2, MIXT_FORMER = 32 };
+
+/** Losses of the first updates behind a state, as they were before training went back to it. */
+typedef struct mixt__former {
+    int64_t at, count; // losses[0] is of update at + 1; count 0: none are known
+    double losses[MIXT_FORMER];
+} mixt__former;
 
 typedef struct mixt__snapshots {
     mixt__trainer *trainer;                    // borrowed
@@ -19,6 +27,7 @@ typedef struct mixt__snapshots {
     int64_t at[MIXT_SNAPSHOTS];                // their updates; -1: none there
     bool known[MIXT_SNAPSHOTS];                // all updates since can be computed again: see mixt__snapshots_check
     mixt__trace trace;
+    mixt__former former; // as long as what is computed since is the same
 } mixt__snapshots;
 
 /** Bytes of the host that it takes. The trainer must be compiled. */
@@ -51,7 +60,14 @@ int64_t mixt__snapshots_oldest(const mixt__snapshots *snapshots);
 const mixt__snapshot *mixt__snapshots_state(const mixt__snapshots *snapshots, int64_t at);
 /** Puts the trainer back into the state of that update; what came later stays known. */
 mixt_status mixt__snapshots_restore(const mixt__snapshots *snapshots, int64_t at);
-/** The same, and forgets what came later: training goes on from there. */
+/** The loss of an update before training went back behind it, where what is computed since is the same; NaN: not known.
+ */
+double mixt__snapshots_former(const mixt__snapshots *snapshots, int64_t step);
+/** From here on something else is computed. */
+void mixt__snapshots_forget_former(mixt__snapshots *snapshots);
+json_t *mixt__snapshots_pack_former(const mixt__snapshots *snapshots);
+void mixt__snapshots_unpack_former(mixt__snapshots *snapshots, const json_t *object);
+/** The same as to restore, and forgets what came later but for losses: training goes on from there. */
 mixt_status mixt__snapshots_go_back(mixt__snapshots *snapshots, int64_t at);
 
 #endif

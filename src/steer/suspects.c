@@ -20,9 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OTHERS = 3, RATES = 8 };      // batches to compare with; updates before the trouble whose rates are looked at
+enum { OTHERS = 3 };                 // batches to compare with
 static const double many_times = 20; // the loss of others: guilty, however widely losses scatter
 static const double far_above = 3;   // times a loss: not by another way that training took
+static const double outlying = 100;  // times the largest input of another batch
 static const double one_half = 4;    // times the other half's share of the harm: the culprit is in this one
 
 typedef struct court {
@@ -35,6 +36,7 @@ typedef struct court {
     int64_t pass;        // the suspect: number of a pass
     int rank;            // that made it
     double loss, others; // of the suspect; median of the others
+    bool confirms;       // from weights of a lower learning rate: their level tells nothing
 } court;
 
 /* ---- batches ---- */
@@ -120,20 +122,29 @@ static mixt_status find_suspect(court *c, int64_t first)
     return MIXT_OK;
 }
 
+/** A pass to compare with: of the updates before as they were made, for batches may have been left out between; where
+ *  they are not known, one that came before or will come. */
+static int64_t other_pass(const court *c, int64_t first, int64_t index)
+{
+    int64_t passes = mixt__trainer_settings_of(c->q->trainer)->accumulate, update = c->q->begin - 1 - index / passes;
+    const mixt__trace_row *row = mixt__trace_row_of(&c->q->ring->trace, update);
+    if (row)
+        return row->batch + passes - 1 - index % passes;
+    return first >= OTHERS ? first - 1 - index : first + passes + index;
+}
+
 /** Of passes that came before, or where there were none, will come. The median is not moved by one that is bad too. */
 static mixt_status run_others(court *c, int64_t first)
 {
     double losses[OTHERS];
-    int64_t passes = mixt__trainer_settings_of(c->q->trainer)->accumulate;
     for (int64_t i = 0; i < OTHERS; i++) {
-        int64_t pass = first >= OTHERS ? first - 1 - i : first + passes + i;
+        int64_t pass = other_pass(c, first, i);
         MIXT_TRY(run_pass(c, pass, &losses[i]));
         losses[i] = isnan(losses[i]) ? (double)INFINITY : losses[i];
     }
     double low = fmin(losses[0], losses[1]), high = fmax(losses[0], losses[1]);
     c->others = fmax(low, fmin(high, losses[2]));
-    int64_t good = first >= OTHERS ? first - 1 : first + passes;
-    return read_pass(c, good, c->other_input, c->other_target);
+    return read_pass(c, other_pass(c, first, 0), c->other_input, c->other_target);
 }
 
 /* ---- the sample ---- */
@@ -189,6 +200,39 @@ static int64_t find_broken(const court *c)
     return -1;
 }
 
+/** The largest magnitude among the inputs of sample `place` of a batch that are FP32. */
+static double size_of(const court *c, const float *input, const char *target, int64_t place)
+{
+    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
+    int64_t batch = mixt__trainer_settings_of(c->q->trainer)->batch;
+    mixt__data_places places =
+        mixt__data_places_of(c->q->replay.data, batch, place, (void *)(uintptr_t)input, (void *)(uintptr_t)target);
+    double largest = 0;
+    for (int a = 0; a < info->array_count; a++) {
+        const mixt_data_array *array = &info->arrays[a];
+        const float *numbers = (const float *)(void *)places.at[a];
+        for (int64_t i = 0; !array->target && array->dtype == MIXT_DTYPE_FP32 && i < array->elements; i++)
+            largest = fmax(largest, fabs((double)numbers[i]));
+    }
+    return largest;
+}
+
+/** The sample whose inputs are by far larger than any of another batch; -1: none. @param times by how much */
+static int64_t find_outlier(const court *c, double *times)
+{
+    int64_t batch = mixt__trainer_settings_of(c->q->trainer)->batch, found = -1;
+    double usual = 0;
+    for (int64_t i = 0; i < batch; i++)
+        usual = fmax(usual, size_of(c, c->other_input, c->other_target, i));
+    *times = outlying;
+    for (int64_t i = 0; i < batch && usual > 0; i++) {
+        double now = size_of(c, c->input, c->target, i) / usual;
+        found = now > *times ? i : found;
+        *times = fmax(*times, now);
+    }
+    return found;
+}
+
 /** The file or folder without where it lies: a run that goes on may name that in another way. */
 static const char *file_of(const mixt_data_info *info)
 {
@@ -197,18 +241,14 @@ static const char *file_of(const mixt_data_info *info)
     return *name ? name : info->kind;
 }
 
-static mixt_status name_batch(const court *c, bool guilty)
+/** Where the suspect's batch stands in the data, and the sample at a place of it. @param place -1: no single one */
+static void locate(const court *c, int64_t place)
 {
     mixt_diagnosis *d = c->q->d;
     const mixt_data *data = c->q->replay.data;
-    const mixt_data_info *info = mixt_data_describe(data);
     const mixt__trainer_settings *s = mixt__trainer_settings_of(c->q->trainer);
     mixt__data_which which = which_of(s, c->pass);
     int64_t per_epoch = mixt__data_epoch_batches(data, which.batch, which.group), number = which.number;
-    int64_t place = find_broken(c);
-    bool broken = place >= 0;
-    if (!broken && guilty)
-        MIXT_TRY(bisect(c, &place));
     d->kind = MIXT_DIAGNOSIS_BATCH;
     d->cause = MIXT_CAUSE_DATA;
     d->epoch = number / per_epoch + 1;
@@ -216,6 +256,18 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->place = place < 0 ? -1 : place + c->pass % parts_of(s) * s->batch;
     d->sample = place < 0 ? -1 : mixt__data_sample_at(data, &which, d->place);
     d->rank = s->ranks > 1 ? c->rank : -1;
+}
+
+static mixt_status name_batch(const court *c, bool guilty)
+{
+    mixt_diagnosis *d = c->q->d;
+    const mixt_data *data = c->q->replay.data;
+    const mixt_data_info *info = mixt_data_describe(data);
+    int64_t place = find_broken(c);
+    bool broken = place >= 0;
+    if (!broken && guilty)
+        MIXT_TRY(bisect(c, &place));
+    locate(c, place);
     int length = snprintf(c->q->words->text, sizeof c->q->words->text,
                           "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
                           (long long)d->batch, (long long)d->epoch, file_of(info), c->loss, c->others);
@@ -231,38 +283,6 @@ static mixt_status name_batch(const court *c, bool guilty)
 }
 
 /* ---- the verdict ---- */
-
-/** The first update close before the trouble with a learning rate far above the usual one; NULL: none. */
-static const mixt__trace_row *find_rate(const mixt__inquiry *q)
-{
-    for (int64_t i = q->begin - RATES; i <= q->begin; i++) {
-        const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, i);
-        mixt__usual_row usual = mixt__trace_usual(&q->ring->trace, i);
-        if (row && usual.rows && (double)row->lr > 3 * usual.lr)
-            return row;
-    }
-    return NULL;
-}
-
-static void blame_optimizer(const court *c)
-{
-    mixt__inquiry *q = c->q;
-    mixt_diagnosis *d = q->d;
-    const mixt__trace_row *row = find_rate(q);
-    d->kind = MIXT_DIAGNOSIS_OPTIMIZER;
-    d->cause = MIXT_CAUSE_DATA;
-    d->step = row ? row->step : q->begin - 1;
-    int length =
-        snprintf(q->words->text, sizeof q->words->text,
-                 "optimizer: before update %lld any batch has a loss of about %.4g in FP32, usual was %.4g: the "
-                 "updates before were too large",
-                 (long long)q->begin, c->others, q->usual.loss);
-    size_t used = (size_t)length < sizeof q->words->text ? (size_t)length : sizeof q->words->text - 1;
-    if (row)
-        snprintf(q->words->text + used, sizeof q->words->text - used,
-                 "; the learning rate was %.4g at update %lld, %.4g before", (double)row->lr, (long long)row->step,
-                 mixt__trace_usual(&q->ring->trace, row->step).lr);
-}
 
 /** @param usual NaN: nothing is, and only what is not finite stands out */
 static bool stands_out(const mixt__inquiry *q, double loss, double usual)
@@ -310,21 +330,34 @@ static mixt_status judge_suspect(court *c)
     const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
     MIXT_TRY(run_others(c, row->batch));
     MIXT_TRY(read_pass(c, c->pass, c->input, c->target));
-    bool all = stands_out(q, c->others, q->usual.loss);
+    bool all = !c->confirms && stands_out(q, c->others, q->usual.loss);
     bool guilty = stands_out(q, c->loss, c->others) || c->loss > many_times * c->others;
-    if (!guilty && !all && is_contradicted(c)) {
+    if (!c->confirms && !guilty && !all && is_contradicted(c)) {
         blame_machine(c);
         return MIXT_OK;
     }
     q->d->fp32 = c->loss;
     if (find_broken(c) >= 0 || (guilty && !all))
         return name_batch(c, guilty);
-    if (all)
-        blame_optimizer(c);
-    else
-        snprintf(q->words->text, sizeof q->words->text,
-                 "nothing: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g",
-                 (long long)q->begin, c->loss, c->others);
+    snprintf(q->words->text, sizeof q->words->text,
+             "unknown: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g, usual "
+             "was %.4g",
+             (long long)q->begin, c->loss, c->others, q->usual.loss);
+    return MIXT_OK;
+}
+
+/** What the rank that judges has found, for the others. */
+static mixt_status take_over(const court *c)
+{
+    mixt__inquiry *q = c->q;
+    struct {
+        mixt_diagnosis d;
+        mixt__diagnosis_words words;
+    } told = {*q->d, *q->words};
+    MIXT_TRY(mixt__consensus_take(q->trainer, c->rank, &told, sizeof told));
+    *q->d = told.d;
+    *q->words = told.words;
+    mixt__diagnosis_point(q->d, q->words);
     return MIXT_OK;
 }
 
@@ -336,15 +369,7 @@ static mixt_status judge(court *c)
     MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
     bool here = !group || group->rank == c->rank;
     MIXT_TRY(mixt__consensus_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
-    struct {
-        mixt_diagnosis d;
-        mixt__diagnosis_words words;
-    } told = {*q->d, *q->words};
-    MIXT_TRY(mixt__consensus_take(q->trainer, c->rank, &told, sizeof told));
-    *q->d = told.d;
-    *q->words = told.words;
-    mixt__diagnosis_point(q->d, q->words);
-    return MIXT_OK;
+    return take_over(c);
 }
 
 static mixt_status open_court(court *c)
@@ -443,9 +468,69 @@ mixt_status mixt__inquire_same_weights(mixt__inquiry *q, double *loss, double *n
     return status;
 }
 
-mixt_status mixt__inquire_batch(mixt__inquiry *q)
+/** The first of the passes of this process with such a sample. @param pass -1: none */
+static mixt_status find_own_outlier(court *c, int64_t first, trial *found)
+{
+    *found = (trial){.pass = -1};
+    MIXT_TRY(read_pass(c, other_pass(c, first, 0), c->other_input, c->other_target));
+    first += mixt__ranks_first(c->q->trainer);
+    for (int64_t p = first; p < first + mixt__ranks_made(c->q->trainer) && found->pass < 0; p++) {
+        MIXT_TRY(read_pass(c, p, c->input, c->target));
+        if (find_outlier(c, &found->loss) >= 0)
+            found->pass = p;
+    }
+    return MIXT_OK;
+}
+
+static mixt_status name_outlier(court *c)
+{
+    mixt_diagnosis *d = c->q->d;
+    double times;
+    MIXT_TRY(read_pass(c, c->pass, c->input, c->target));
+    locate(c, find_outlier(c, &times));
+    snprintf(c->q->words->text, sizeof c->q->words->text,
+             "data: sample %lld of %.200s, place %lld of batch %lld of epoch %lld, has inputs up to %.3g times the "
+             "largest of another batch: FP32 can hold what becomes of them, the format cannot",
+             (long long)d->sample, file_of(mixt_data_describe(c->q->replay.data)), (long long)d->place,
+             (long long)d->batch, (long long)d->epoch, times);
+    return MIXT_OK;
+}
+
+static mixt_status look_for_outlier(court *c, bool *found)
+{
+    const mixt__trainer *t = c->q->trainer;
+    const mixt__group *group = mixt__ranks_group(t);
+    int64_t first = mixt__trace_row_of(&c->q->ring->trace, c->q->begin)->batch;
+    trial mine, *all;
+    int count;
+    MIXT_TRY(mixt__consensus_agree(t, find_own_outlier(c, first, &mine)));
+    MIXT_TRY(mixt__consensus_gather(t, &mine, sizeof mine, (void **)&all, &count));
+    c->pass = -1;
+    for (int i = count - 1; i >= 0; i--)
+        c->pass = all[i].pass >= 0 ? all[i].pass : c->pass;
+    mixt__free(all);
+    *found = c->pass >= 0;
+    if (!*found)
+        return MIXT_OK;
+    c->rank = (int)((c->pass - first) / mixt__ranks_passes(t));
+    bool here = !group || group->rank == c->rank;
+    MIXT_TRY(mixt__consensus_agree(t, here ? name_outlier(c) : MIXT_OK));
+    return take_over(c);
+}
+
+mixt_status mixt__inquire_outlier(mixt__inquiry *q, bool *found)
 {
     court c = {.q = q};
+    mixt_status status = mixt__consensus_agree(q->trainer, open_court(&c));
+    if (status == MIXT_OK)
+        status = look_for_outlier(&c, found);
+    close_court(&c);
+    return status;
+}
+
+mixt_status mixt__inquire_batch(mixt__inquiry *q, bool confirms)
+{
+    court c = {.q = q, .confirms = confirms};
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
     mixt_status status = mixt__consensus_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)

@@ -7,9 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { WINDOW = 50, QUIET = 3 }; // rows that tell what is usual; rows without a sign that end a trouble
+enum {
+    WINDOW = 50, // rows that tell what is usual
+    LEVEL = 8,   // that tell a level
+    QUIET = 3,   // rows without a sign that end a trouble
+    KNOWN = 3,   // rows without which nothing is usual, but for a loss that is far off
+};
 static const double deviations = 5, least_rise = 0.26, least_norm = 1.1; // rises are of logarithms: 1.3 and 3 times
-static const double least_deviation = 0.02;
+static const double least_deviation = 0.02, few_rise = 0.4; // 1.5 times a loss that is known from less rows
 
 static size_t row_bytes(int64_t segments, int64_t ranks)
 {
@@ -31,7 +36,7 @@ size_t mixt__trace_bytes(const mixt__trainer *t, int64_t capacity)
 mixt_status mixt__trace_open(mixt__trace *t, const mixt__trainer *trainer, int64_t capacity)
 {
     int64_t segments = mixt__trainer_params(trainer)->segment_count, ranks = ranks_of(trainer);
-    *t = (mixt__trace){.capacity = capacity, .segments = segments, .ranks = ranks};
+    *t = (mixt__trace){.capacity = capacity, .segments = segments, .ranks = ranks, .healthy = NAN};
     t->rows = mixt__alloc((size_t)capacity * sizeof *t->rows);
     t->stats = mixt__alloc((size_t)(capacity * segments) * sizeof *t->stats);
     t->marks = ranks ? mixt__alloc((size_t)(capacity * ranks) * sizeof *t->marks) : NULL;
@@ -236,6 +241,52 @@ static void middle(double *values, int64_t count, double *centre, double *deviat
     *deviation = fmax(1.4826 * mixt__median(values, count), least_deviation);
 }
 
+static bool counts(const mixt__trace_row *row)
+{
+    return !row->skipped && isfinite(row->loss) && isfinite(row->grad_norm);
+}
+
+/** Median and deviation of the logarithms of up to eight losses up to row number `last`; less only where training
+ *  began there. @return how many; 0: it is no level */
+static int64_t level_at(const mixt__trace *t, int64_t last, double *centre, double *deviation)
+{
+    double losses[LEVEL];
+    int64_t count = 0;
+    for (int64_t i = last; i >= 0 && count < LEVEL; i--)
+        if (counts(&t->rows[i]))
+            losses[count++] = logarithm(t->rows[i].loss);
+    if (!count || (count < LEVEL && t->first > 1))
+        return 0;
+    middle(losses, count, centre, deviation);
+    return count;
+}
+
+/** Puts the best level before row number `end` in place of what is usual, where losses have risen far above it. */
+static void hold_to_best(const mixt__trace *t, int64_t end, mixt__usual_row *u)
+{
+    double now, best = t->healthy, deviation = least_deviation, centre, scatter;
+    if (!level_at(t, end - 1, &now, &scatter))
+        return;
+    for (int64_t i = 0; i < end; i++)
+        if (level_at(t, i, &centre, &scatter) && !(centre >= best)) { // it is NaN at first
+            best = centre;
+            deviation = scatter;
+        }
+    if (!(now - best > fmax(least_rise, deviations * deviation)))
+        return;
+    u->loss = exp(best);
+    u->loss_deviation = deviation;
+}
+
+void mixt__trace_anchor(mixt__trace *t, double loss)
+{
+    double first, scatter, healthy = loss > 0 ? log(loss) : (double)NAN;
+    int64_t last = t->count < LEVEL ? t->count - 1 : LEVEL - 1;
+    t->healthy = NAN;
+    if (isfinite(healthy) && level_at(t, last, &first, &scatter) && first - healthy > least_rise)
+        t->healthy = healthy;
+}
+
 mixt__usual_row mixt__trace_usual(const mixt__trace *t, int64_t step)
 {
     double losses[WINDOW], norms[WINDOW], rates[WINDOW], loss, norm;
@@ -244,7 +295,7 @@ mixt__usual_row mixt__trace_usual(const mixt__trace *t, int64_t step)
         const mixt__trace_row *row = mixt__trace_row_of(t, i);
         if (!row)
             break;
-        if (row->skipped || !isfinite(row->loss) || !isfinite(row->grad_norm))
+        if (!counts(row))
             continue;
         losses[u.rows] = logarithm(row->loss);
         norms[u.rows] = logarithm((double)row->grad_norm);
@@ -257,6 +308,7 @@ mixt__usual_row mixt__trace_usual(const mixt__trace *t, int64_t step)
     u.loss = exp(loss);
     u.norm = exp(norm);
     u.lr = mixt__median(rates, u.rows);
+    hold_to_best(t, step - t->first < t->count ? step - t->first : t->count, &u);
     return u;
 }
 
@@ -265,11 +317,11 @@ unsigned mixt__row_signs(const mixt__trace_row *row, const mixt__usual_row *u)
     unsigned signs = row->skipped ? MIXT_SIGN_SKIPPED : 0;
     if (!isfinite(row->loss))
         return signs | MIXT_SIGN_LOSS | MIXT_SIGN_NOT_FINITE;
-    if (u->rows < 3)
-        return signs;
     double rise = logarithm(row->loss) - logarithm(u->loss);
-    if (rise > fmax(least_rise, deviations * u->loss_deviation))
+    if (u->rows && rise > fmax(u->rows < KNOWN ? few_rise : least_rise, deviations * u->loss_deviation))
         signs |= MIXT_SIGN_LOSS;
+    if (u->rows < KNOWN)
+        return signs;
     rise = logarithm((double)row->grad_norm) - logarithm(u->norm);
     if (isfinite(row->grad_norm) && rise > fmax(least_norm, deviations * u->norm_deviation))
         signs |= MIXT_SIGN_NORM;

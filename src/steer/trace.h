@@ -28,6 +28,7 @@ typedef struct mixt__trace {
     int64_t capacity; // of them
     int64_t segments; // statistics a row
     int64_t ranks;    // marks a row; 0: of one rank there are none
+    double healthy;   // logarithm of the loss at which training was healthy before the first row; NaN: not known
     mixt__trace_row *rows;
     mixt__segment_stats *stats; // (capacity, segments)
     mixt__trace_mark *marks;    // (capacity, ranks)
@@ -68,7 +69,8 @@ bool mixt__trace_same(const mixt__trace_row *a, const mixt__segment_stats *x, co
 
 /* ---- what stands out ---- */
 
-/** What is usual before an update, from up to 50 rows before it that were applied. */
+/** What is usual before an update, from up to 50 rows before it that were applied; where their losses have risen far
+ *  above the best rows before them, from those: a loss that explodes is never usual. */
 typedef struct mixt__usual_row {
     double loss, norm;                     // medians
     double loss_deviation, norm_deviation; // of the logarithms
@@ -77,6 +79,8 @@ typedef struct mixt__usual_row {
 } mixt__usual_row;
 
 mixt__usual_row mixt__trace_usual(const mixt__trace *trace, int64_t step);
+/** Says at which loss training was healthy before the first row; it counts where the first rows are far above it. */
+void mixt__trace_anchor(mixt__trace *trace, double loss);
 
 /** What is wrong with an update; several bits may be set. */
 typedef enum mixt__sign {

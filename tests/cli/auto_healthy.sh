@@ -79,6 +79,11 @@ Y
 "$mixt" train net.yaml out=phase precision=phases.yaml faults=label@242,label@255 train.checkpoint_every=10 -q 2>err || fail "phase: $(cat err)"
 row=$(grep '"kind":"diagnosis"' phase/events.jsonl | head -1)
 case $row in *'"found":"batch"'*'"good":235,'*) ;; *) fail "phase: $(cat phase/events.jsonl)" ;; esac
+# a bit that flips soon after one is found, and no layer raised for the phases that follow
+"$mixt" train net.yaml out=flip precision=phases.yaml faults=flip_weight@255:fc.1 train.checkpoint_every=10 -q 2>err || fail "flip: $(cat err)"
+row=$(grep '"kind":"diagnosis"' flip/events.jsonl | head -1)
+case $row in *'"found":"hardware"'*'"good":2'*) ;; *) fail "flip: $(cat flip/events.jsonl)" ;; esac
+! grep -q '"action":"precision"' flip/events.jsonl || fail "flip raises layers: $(cat flip/events.jsonl)"
 # killed right after it went back to where the phases meet, and a little later
 for at in 235 250; do
     cp -r phase cut

@@ -34,7 +34,7 @@ of nan_data@260 batch data null
 field sample | grep -q '^[0-9]' || fail "nan_data names no sample: $row"
 grep -q '"action":"skip"' nan_data/events.jsonl || fail "the batch was not left out"
 of label@260 batch data null
-of lr@260 optimizer data null 1
+of lr@260 optimizer optimizer null
 of dead_layer@260:fc.1 dead_layer gradient_anomaly fc.1 1
 of overflow@260:fc.1 precision precision fc.1
 of underflow@260:fc.1 precision precision fc.1
@@ -48,5 +48,16 @@ for run in flip_weight flip_activation; do
 done
 of flip_activation@260:fc.1:always hardware hardware null 1
 grep -q '"persists":true' flip_activation:always/events.jsonl || fail "a machine that is broken: $row"
+
+
+# a bit that is stuck is told apart from a learning rate, and the third flip of a bit from one that happened once
+"$mixt" train net.yaml out=stuck faults=flip_weight@260:fc.1:stuck -q 2>err && fail "a stuck bit was endured"
+[ "$(grep -c '"found":"hardware"' stuck/events.jsonl)" = "$(grep -c '"kind":"diagnosis"' stuck/events.jsonl)" ] ||
+    fail "a stuck bit: $(cat stuck/events.jsonl)"
+grep -q 'from the very state .* go on from the last good state on another machine' err || fail "a stuck bit: $(cat err)"
+"$mixt" train net.yaml out=often faults=flip_weight@110:fc.1:same,flip_weight@170:fc.1:same,flip_weight@230:fc.1:same -q 2>err &&
+    fail "three flips of a bit were endured"
+[ "$(grep -c '"action":"rollback"' often/events.jsonl)" = 2 ] || fail "often: $(cat often/events.jsonl)"
+grep -q 'fc.1.weight\[[0-9]*\] was wrong 3 times in this run: this machine is broken' err || fail "often: $(cat err)"
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -39,7 +39,7 @@ for i in $(seq "$trials"); do
     flip_*) what="hardware hardware" ;;
     overflow | scale_collapse) what="precision precision" ;;
     nan_data) fault=$kind@$update what="batch data" ;;
-    lr) fault=$kind@$update what="optimizer data" ;;
+    lr) fault=$kind@$update what="optimizer optimizer" ;;
     esac
     out=$kind-$i
     words=()

@@ -193,6 +193,56 @@ static void a_replay_decides_the_remedy(void **state)
     mixt_controller_free(c);
 }
 
+static void the_third_fault_of_a_place_is_a_broken_machine(void **state)
+{
+    (void)state;
+    mixt_controller *c = open_with(MAY_ALL, 6, 0), *again = open_with(MAY_ALL, 6, 0);
+    mixt_finding f = signs("");
+    f.certain = true;
+    f.cause = MIXT_CAUSE_HARDWARE;
+    static const char *const places[] = {"fc.0.weight[3]", "fc.1.weight[3]", "fc.0.weight[3]", "fc.1.weight[3]"};
+    for (int i = 0; i < 4; i++) {
+        f.place = places[i];
+        assert_int_equal(nan_loss(c, &f).action, MIXT_ACTION_ROLLBACK);
+        rest(c, 60); // each a trouble of its own
+    }
+    f.place = ""; // where it was is not known: not counted
+    assert_int_equal(nan_loss(c, &f).action, MIXT_ACTION_ROLLBACK);
+    json_t *packed = mixt__controller_pack(c);
+    mixt__controller_unpack(again, packed);
+    json_decref(packed);
+    f.place = "fc.0.weight[3]";
+    mixt_decision d = nan_loss(again, &f);
+    assert_int_equal(d.action, MIXT_ACTION_STOP);
+    assert_non_null(strstr(d.text, "fc.0.weight[3] was wrong 3 times in this run: this machine is broken"));
+    mixt_controller_free(c);
+    mixt_controller_free(again);
+}
+
+static void a_rate_that_is_too_high_is_lowered(void **state)
+{
+    (void)state;
+    mixt_controller *c = open_with(MAY_ALL, 6, 0);
+    mixt_finding f = signs("fc.0");
+    f.certain = f.adaptive = true;
+    f.cause = MIXT_CAUSE_OPTIMIZER;
+    static const double calm[] = {0.025, 0, 0.2}; // not known, then no lower than it is: half of it
+    static const char *const lowered[] = {"0.025", "0.05", "0.05"};
+    for (int i = 0; i < 3; i++) {
+        f.calm_lr = calm[i];
+        mixt_decision d = nan_loss(c, &f);
+        assert_true(d.action == MIXT_ACTION_LR && d.cause == MIXT_CAUSE_OPTIMIZER && d.back == 100);
+        assert_string_equal(d.key, "train.lr");
+        assert_string_equal(d.to, lowered[i]);
+    }
+    assert_int_equal(nan_loss(c, &f).action, MIXT_ACTION_STOP); // nothing that Adam ignores, no other format
+    mixt_controller_free(c);
+    c = open_with(MAY_ALL & ~(1u << MIXT_ACTION_LR), 6, 0);
+    f.adaptive = false;
+    assert_int_equal(nan_loss(c, &f).action, MIXT_ACTION_CLIP);
+    mixt_controller_free(c);
+}
+
 static void a_fixed_scale_becomes_a_moving_one(void **state)
 {
     (void)state;
@@ -265,11 +315,51 @@ static void what_a_look_confirms_is_decided(void **state)
     mixt_controller_report(c, &t);
     assert_true(mixt_controller_decide(c, &f, &d));
     assert_true(d.action == MIXT_ACTION_ROLLBACK && d.step == 9);
-    f.cause = MIXT_CAUSE_DATA;
-    f.batch = -1; // the updates before were too large
+    mixt_controller_free(c);
+}
+
+static mixt_decision a_spike(mixt_controller *c, const mixt_finding *f)
+{
+    mixt_trouble t = {.step = 9, .cause = MIXT_CAUSE_LOSS_ANOMALY, .text = "a spike"};
+    mixt_decision d;
     mixt_controller_report(c, &t);
-    assert_true(mixt_controller_decide(c, &f, &d));
-    assert_int_equal(d.action, MIXT_ACTION_CLIP);
+    assert_true(mixt_controller_decide(c, f, &d));
+    return d;
+}
+
+static void bad_data_goes_and_the_run_goes_on(void **state)
+{
+    (void)state;
+    mixt_controller *c = open_with(MAY_ALL, 2, 0);
+    mixt_finding f = signs("fc.0");
+    mixt_signals s = healthy(10);
+    mixt_trouble t;
+    f.certain = f.has_sample = true;
+    f.cause = MIXT_CAUSE_DATA;
+    for (f.sample = 0; f.sample < 20; f.sample++) { // which is no attempt
+        mixt_decision d = a_spike(c, &f);
+        assert_true(d.action == MIXT_ACTION_SKIP && d.back == 100 && atoi(d.to) == f.sample);
+        assert_string_equal(d.key, "sample");
+    }
+    f.has_sample = false;
+    for (int i = 0; i < 32; i++) {
+        mixt_decision d = a_spike(c, &f);
+        assert_int_equal(d.action, MIXT_ACTION_SKIP);
+        assert_true(!*d.key && !strcmp(d.to, "17"));
+    }
+    assert_int_equal(a_spike(c, &f).action, MIXT_ACTION_NONE); // no other format, no stop
+    mixt_alert alert = {.severity = MIXT_SEVERITY_CRITICAL, .cause = MIXT_CAUSE_LOSS_ANOMALY};
+    assert_false(mixt_controller_step(c, &s, &alert, 1, &t)); // it is known
+    s.loss = NAN;
+    assert_true(mixt_controller_step(c, &s, NULL, 0, &t));
+    mixt_controller_free(c);
+
+    c = open_with(MAY_ALL, 4, 0);
+    f = signs("fc.0");
+    f.replayed = true; // FP32 is no better
+    static const mixt_action expected[] = {MIXT_ACTION_SKIP, MIXT_ACTION_SKIP, MIXT_ACTION_CLIP, MIXT_ACTION_NONE};
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(a_spike(c, &f).action, expected[i]);
     mixt_controller_free(c);
 }
 
@@ -406,10 +496,13 @@ int main(void)
         cmocka_unit_test(attempts_are_bounded),
         cmocka_unit_test(only_what_is_allowed_is_done),
         cmocka_unit_test(a_replay_decides_the_remedy),
+        cmocka_unit_test(the_third_fault_of_a_place_is_a_broken_machine),
+        cmocka_unit_test(a_rate_that_is_too_high_is_lowered),
         cmocka_unit_test(a_fixed_scale_becomes_a_moving_one),
         cmocka_unit_test(what_was_lowered_and_raised_stays_raised),
         cmocka_unit_test(a_loss_that_stays_off_is_trouble),
         cmocka_unit_test(what_a_look_confirms_is_decided),
+        cmocka_unit_test(bad_data_goes_and_the_run_goes_on),
         cmocka_unit_test(its_memory_is_found_again),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_row_reads_back),

@@ -50,7 +50,7 @@ static void leaves_no_trace(void **state)
         r.words = &words;
         r.stay = true;
         assert_int_equal(mixt__diagnose(&r, &d), MIXT_OK);
-        assert_int_equal(d.kind, MIXT_DIAGNOSIS_NOTHING);
+        assert_int_equal(d.kind, MIXT_DIAGNOSIS_UNKNOWN);
         same_state(asked.e.trainer->inner, plain.e.trainer->inner);
         update(&asked, 70);
         update(&plain, 70);

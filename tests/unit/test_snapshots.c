@@ -81,7 +81,7 @@ static void goes_back_to_the_last_good_state(void **state)
     (void)state;
     update(&asked, states, 25, true);
     assert_int_equal(mixt_snapshots_diagnose(states, MIXT_CAUSE_LOSS_ANOMALY, &d), MIXT_OK);
-    assert_int_equal(d.kind, MIXT_DIAGNOSIS_NOTHING);
+    assert_int_equal(d.kind, MIXT_DIAGNOSIS_UNKNOWN);
     assert_int_equal(d.symptom, MIXT_CAUSE_LOSS_ANOMALY);
     assert_int_equal(d.good, 2 * EVERY);
     assert_true(d.replayed > 0);

@@ -7,12 +7,14 @@
 #include "run/open/policy.h"
 #include "run/auto/pressure.h"
 #include "run/ranks.h"
+#include "run/report/history.h"
 #include "run/run.h"
 #include "steer/decision.h"
 #include "train/dist/rank0_first.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static mixt_status change_policy(mixt_run *run, const mixt_decision *d)
 {
@@ -64,9 +66,29 @@ static mixt_status change_memory(mixt_run *run, const mixt_decision *d)
     return status;
 }
 
+/** Another sample of its batch stands in its place from here on. Updates before cannot be computed again then. */
+static mixt_status leave_sample_out(mixt_run *run, const mixt_decision *d)
+{
+    mixt__steer *s = &run->steer;
+    mixt__trainer *t = run->experiment.trainer->inner;
+    int64_t sample = strtoll(d->to, NULL, 10);
+    if (s->left_out_count == MIXT_LEFT_OUT_MAX)
+        return mixt__fail(MIXT_ERROR_STATE, "%d samples have been left out already", MIXT_LEFT_OUT_MAX);
+    mixt__trainer_stop_batches(t);
+    s->left_out[s->left_out_count++] = sample;
+    mixt__data_leave_out(run->experiment.train, s->left_out, s->left_out_count);
+    if (s->good.open)
+        mixt__trace_start(&s->good.ring.trace, mixt__trainer_steps(t) + 1);
+    mixt__history_add(run, json_pack("{s:s, s:I, s:I}", "event", "sample left out", "sample", (json_int_t)sample,
+                                     "step", (json_int_t)d->step));
+    return MIXT_OK;
+}
+
 static mixt_status leave_out(mixt_run *run, const mixt_decision *d)
 {
     mixt__steer *s = &run->steer;
+    if (!strcmp(d->key, MIXT_SKIP_SAMPLE))
+        return leave_sample_out(run, d);
     if (s->skip_count == MIXT_BATCHES_SKIPPED)
         return mixt__fail(MIXT_ERROR_STATE, "%d batches have been left out already", MIXT_BATCHES_SKIPPED);
     s->skips[s->skip_count++] = strtoll(d->to, NULL, 10);
@@ -115,6 +137,8 @@ mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
     int64_t before = step_bytes(run);
     task work = {run, d};
     mixt_status status = mixt__rank0_first(run->group, run->experiment.context->device, act, &work);
+    if (d->action != MIXT_ACTION_ROLLBACK)
+        mixt__snapshots_forget_former(&s->good.ring);
     if (mixt__run_agree_on(run, "answer to a decision", status == MIXT_OK ? "done" : "not done") != MIXT_OK)
         return mixt__run_agree(run, status); // some train otherwise from here on: the reason is of one that does not
     if (status != MIXT_OK)

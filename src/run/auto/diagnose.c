@@ -1,9 +1,11 @@
 /* Asking for a diagnosis and passing it on. */
 #include "run/auto/diagnose.h"
 
+#include "monitor/monitor.h"
 #include "run/open/memory.h"
 #include "steer/diagnosis.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /** What evaluation was planned with is gone where the trainer was compiled for FP32 meanwhile. */
@@ -13,6 +15,9 @@ static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_dia
     mixt__diagnose_request request = {.ring = &run->steer.good.ring, .data = run->experiment.train, .step = step};
     const mixt__executable *before = mixt__trainer_compiled(t);
     request.symptom = symptom;
+    const mixt_monitor *monitor = run->events.monitor;
+    request.healthy = monitor ? mixt__monitor_healthy(monitor) : (double)NAN;
+    request.began = monitor ? mixt__monitor_began(monitor) : (double)NAN;
     request.stay = true;
     request.words = &run->steer.diagnosed;
     mixt_status status = mixt__diagnose(&request, d);
@@ -46,17 +51,34 @@ static int64_t batch_of(const mixt_run *run, int64_t step)
     return row ? row->batch / mixt__trainer_settings_of(run->experiment.trainer->inner)->accumulate : -1;
 }
 
+/** The number that a machine has got wrong; "": not known. */
+static void name_place(const mixt_diagnosis *d, char *place, size_t size)
+{
+    char rank[32] = "";
+    if (d->rank >= 0)
+        snprintf(rank, sizeof rank, " of rank %d", d->rank);
+    *place = '\0';
+    if (d->kind == MIXT_DIAGNOSIS_HARDWARE && d->element >= 0)
+        snprintf(place, size, "%s[%lld]%s", d->parameter, (long long)d->element, rank);
+}
+
 void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
 {
     if (d->kind == MIXT_DIAGNOSIS_PRECISION && *d->op)
         snprintf(run->steer.found.text, sizeof run->steer.found.text, "%.40s of %.80s made it", d->op, d->layers[0]);
     else
         snprintf(run->steer.found.text, sizeof run->steer.found.text, "%s", d->text);
-    if (d->kind == MIXT_DIAGNOSIS_NOTHING || d->kind == MIXT_DIAGNOSIS_MEMORY)
+    f->replayed = d->kind == MIXT_DIAGNOSIS_UNKNOWN;
+    if (d->kind == MIXT_DIAGNOSIS_UNKNOWN || d->kind == MIXT_DIAGNOSIS_MEMORY)
         return;
     f->certain = true;
     f->cause = d->cause;
+    f->calm_lr = d->lr > 0 ? f->lr * (d->calm_lr / d->lr) : 0;
     f->persists = d->persists;
+    f->has_sample = d->kind == MIXT_DIAGNOSIS_BATCH && d->sample >= 0;
+    f->sample = d->sample;
+    name_place(d, run->steer.found.place, sizeof run->steer.found.place);
+    f->place = run->steer.found.place;
     f->batch = d->kind == MIXT_DIAGNOSIS_BATCH || d->kind == MIXT_DIAGNOSIS_PRECISION ? batch_of(run, d->step) : -1;
     f->layer_count = 0;
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)

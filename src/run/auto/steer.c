@@ -21,6 +21,7 @@
 
 enum {
     SUSPICIONS_APART = 20, // updates
+    SPOILT = 3,            // times the usual loss
     LOOKS_FREE = 1000,     // updates that looks at suspicions may compute again, and …
     LOOKS_SHARE = 10,      // … one for so many that the run has made: a noisy run must not spend its time on them
 };
@@ -53,9 +54,13 @@ json_t *mixt__steer_pack(mixt_run *run)
     json_t *skips = json_array();
     char bits[MIXT_BITS_TEXT];
     mixt__run_bits(run, bits);
+    json_t *left_out = json_array();
+    for (int i = 0; i < s->left_out_count; i++)
+        mixt__json_add(left_out, json_integer(s->left_out[i]));
     for (int64_t i = 0; i < s->skip_count; i++)
         mixt__json_add(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
+    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "former",
+                     mixt__snapshots_pack_former(&s->good.ring), "left_out", left_out, "controller",
                      s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
                      "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
                      (json_int_t)(s->good.open ? s->good.step : -1), "older",
@@ -71,8 +76,13 @@ static void unpack(mixt__steer *s, const json_t *object)
     s->skip_count = 0;
     for (size_t i = 0; i < json_array_size(skips) && s->skip_count < MIXT_BATCHES_SKIPPED; i++)
         s->skips[s->skip_count++] = json_integer_value(json_array_get(skips, i));
+    const json_t *left_out = json_object_get(object, "left_out");
+    s->left_out_count = 0;
+    for (size_t i = 0; i < json_array_size(left_out) && s->left_out_count < MIXT_LEFT_OUT_MAX; i++)
+        s->left_out[s->left_out_count++] = json_integer_value(json_array_get(left_out, i));
     const char *dead = json_string_value(json_object_get(object, "dead"));
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
+    mixt__snapshots_unpack_former(&s->good.ring, json_object_get(object, "former"));
     s->looked = json_integer_value(json_object_get(object, "looked"));
     s->spent = json_integer_value(json_object_get(object, "spent"));
     s->replayed = json_integer_value(json_object_get(object, "replayed"));
@@ -83,8 +93,11 @@ static void unpack(mixt__steer *s, const json_t *object)
 void mixt__steer_remember(mixt_run *run)
 {
     const mixt__checkpoint *from = run->resume.checkpoint;
-    if (from)
-        unpack(&run->steer, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+    if (!from)
+        return;
+    unpack(&run->steer, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+    mixt__trainer_stop_batches(run->experiment.trainer->inner);
+    mixt__data_leave_out(run->experiment.train, run->steer.left_out, run->steer.left_out_count);
 }
 
 mixt_status mixt__steer_open(mixt_run *run)
@@ -218,7 +231,8 @@ bool mixt__steer_due(const mixt_run *run, int64_t step)
 
 void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state)
 {
-    if (run->steer.controller && !run->steer.troubled && mixt_controller_calm(run->steer.controller))
+    bool risen = run->events.monitor && mixt__monitor_risen(run->events.monitor);
+    if (run->steer.controller && !run->steer.troubled && !risen && mixt_controller_calm(run->steer.controller))
         mixt__good_states_take(run, state);
 }
 
@@ -246,6 +260,7 @@ static mixt_finding signs(mixt_run *run)
         mixt__print_number(words->scaling, sizeof words->scaling, "%.9g", (double)scaling->initial);
     f.clip = (double)mixt__trainer_settings_of(t)->decided.clip;
     f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
+    f.adaptive = mixt__optimizer_moments(&mixt__trainer_settings_of(t)->optimizer) > 1;
     int64_t back = mixt__trainer_steps(t) - run->steer.trouble.step; // updates that were issued since
     f.batch = mixt__trainer_position(t) / mixt__trainer_settings_of(t)->accumulate - 1 - back;
     return f;
@@ -271,8 +286,14 @@ static mixt_status decide(mixt_run *run, mixt_decision *decision)
     return mixt__decision_copy(&said, decision);
 }
 
-/** Looks into a suspicion: what a machine or a format did, or updates that were too large, must be undone; the rest is
- *  only told. */
+/** Whether a single sample has made the loss of its batch several times what it should be: more than hard ones do. */
+static bool is_spoilt(const mixt_diagnosis *d)
+{
+    return d->kind == MIXT_DIAGNOSIS_BATCH && d->sample >= 0 && !(d->fp32 <= SPOILT * d->usual);
+}
+
+/** Looks into a suspicion: what a machine, a format, a sample that is spoilt or updates that were too large did must be
+ *  undone; the rest is only told. */
 static mixt_status look_into(mixt_run *run, mixt_decision *decision, bool *found)
 {
     mixt__steer *s = &run->steer;
@@ -283,7 +304,10 @@ static mixt_status look_into(mixt_run *run, mixt_decision *decision, bool *found
     if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d))
         return MIXT_OK;
     s->spent += d.replayed;
-    if (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION && d.kind != MIXT_DIAGNOSIS_OPTIMIZER)
+    if (d.kind == MIXT_DIAGNOSIS_UNKNOWN && run->events.monitor)
+        mixt__monitor_accept(run->events.monitor);
+    if (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION && d.kind != MIXT_DIAGNOSIS_OPTIMIZER &&
+        !is_spoilt(&d))
         return MIXT_OK;
     s->trouble = s->suspicion;
     s->looked = 0; // whether what is done about it helps is looked at too

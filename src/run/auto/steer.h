@@ -11,6 +11,7 @@
 #ifndef MIXT_RUN_STEER_H
 #define MIXT_RUN_STEER_H
 
+#include "data/data.h"
 #include "mixt/run.h"
 #include "monitor/monitor.h"
 #include "run/auto/good_states.h"
@@ -22,7 +23,7 @@ enum { MIXT_DECISIONS_ASKED = 8, MIXT_BATCHES_SKIPPED = 64 };
 
 /** Texts of what is known about a trouble. */
 typedef struct mixt__finding_words {
-    char layer[128], scaling[32], text[512];
+    char layer[128], scaling[32], place[192], text[512];
 } mixt__finding_words;
 
 typedef struct mixt__steer {
@@ -44,6 +45,8 @@ typedef struct mixt__steer {
     int asked_count;
     int64_t skips[MIXT_BATCHES_SKIPPED]; // numbers of batches that are left out
     int64_t skip_count;
+    int64_t left_out[MIXT_LEFT_OUT_MAX]; // samples
+    int left_out_count;
     mixt_decision *recorded; // those of auto.replay, in the order in which they are taken
     int64_t recorded_count, replayed;
     mixt_decision chosen; // what precision=auto has become; `to` NULL: it was not asked for
