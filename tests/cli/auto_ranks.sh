@@ -52,8 +52,8 @@ on_one broken flip_activation@45:fc.1:always 'hardware hardware null 1' 1
 [ "$(grep -c '^mixt: step 45: the loss is not finite; hardware' err)" = 1 ] || fail "broken: $(cat err)"
 on_one nan nan_data@41 'batch data null 1' 0
 field sample | grep -q '^[0-9]' && [ "$(field place)" -ge 16 ] || fail "nan: $row"
-grep -q '"to":"40","action":"skip"' nan/events.jsonl || fail "nan: $(cat nan/events.jsonl)"
-on_one fast lr@45 'optimizer data null ' 1
+grep -q '"action":"skip".*"key":"sample"' nan/events.jsonl || fail "nan: $(cat nan/events.jsonl)"
+on_one fast lr@45 'optimizer optimizer null ' 1
 on_one overflow overflow@45:fc.1 'precision precision fc.1 1' 0
 [ "$(grep -c '"kind":"decision"' overflow/events.jsonl)" = 1 ] || fail "overflow: $(cat overflow/events.jsonl)"
 
