@@ -3,6 +3,7 @@
 
 #include "mixt/monitor.h"
 
+#include "base/status.h"
 #include "page.inc"
 #include "store/json.h"
 
@@ -13,7 +14,7 @@
 #define PUT_PART(part) put(user, (const char *)(part), sizeof(part) - 1)
 
 /** What to do about each cause: the page knows causes by their names. */
-static void put_remedies(mixt__page_put *put, void *user)
+static mixt_status put_remedies(mixt__page_put *put, void *user)
 {
     static const char open[] = "<script type=\"application/json\" id=\"remedies\">", close[] = "</script>\n";
     json_t *remedies = json_object();
@@ -21,20 +22,23 @@ static void put_remedies(mixt__page_put *put, void *user)
         mixt__json_set_text(remedies, mixt_cause_name((mixt_cause)c), mixt_cause_remedy((mixt_cause)c));
     char *text = mixt__json_dumps(remedies, JSON_COMPACT);
     json_decref(remedies);
+    if (!text)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a page");
     PUT_PART(open);
-    put(user, text ? text : "{}", text ? strlen(text) : 2);
+    put(user, text, strlen(text));
     PUT_PART(close);
     free(text);
+    return MIXT_OK;
 }
 
-void mixt__page_print(mixt__page_put *put, void *user, void (*data)(void *user))
+mixt_status mixt__page_print(mixt__page_put *put, void *user, void (*data)(void *user))
 {
     for (const char *at = (const char *)page_html; *at;) {
         size_t line = strcspn(at, "\n");
         if (!strncmp(at, "@style@", 7)) {
             PUT_PART(page_css);
         } else if (!strncmp(at, "@data@", 6)) {
-            put_remedies(put, user);
+            MIXT_TRY(put_remedies(put, user));
             data(user);
         } else if (!strncmp(at, "@script@", 8)) {
             PUT_PART(chart_js);
@@ -47,6 +51,7 @@ void mixt__page_print(mixt__page_put *put, void *user, void (*data)(void *user))
         }
         at += line + (at[line] == '\n');
     }
+    return MIXT_OK;
 }
 
 static void put_stream(void *user, const char *data, size_t bytes)
@@ -59,7 +64,7 @@ static void put_no_data(void *user)
     fputs("<script type=\"application/json\" id=\"data\" data-live=\"yes\">[]</script>\n", user);
 }
 
-void mixt__page_print_live(FILE *stream)
+mixt_status mixt__page_print_live(FILE *stream)
 {
-    mixt__page_print(put_stream, stream, put_no_data);
+    return mixt__page_print(put_stream, stream, put_no_data);
 }

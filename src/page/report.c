@@ -140,7 +140,8 @@ static mixt_status write_page(const mixt__run_data *runs, int64_t count, const j
 {
     page p = {.runs = runs, .count = count, .lead = lead};
     MIXT_TRY(mixt__file_writer_open(&p.file, path, overwrite));
-    mixt__page_print(put, &p, put_runs);
+    mixt_status made = mixt__page_print(put, &p, put_runs);
+    p.status = p.status == MIXT_OK ? made : p.status;
     if (p.status == MIXT_OK)
         return mixt__file_writer_commit(&p.file);
     mixt__file_writer_abandon(&p.file);

@@ -8,6 +8,7 @@
 #include "page/layers_data.h"
 #include "store/json.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,15 +166,33 @@ static mixt_status told(json_t *about, mixt_status status)
     return status == MIXT_ERROR_MEMORY ? status : MIXT_OK;
 }
 
+/** JSON has no other text than UTF-8. */
+static mixt_status check_name(const char *folder)
+{
+    json_t *name = mixt__json_string(folder); // where what is not becomes something else
+    bool same = name && !strcmp(json_string_value(name), folder);
+    mixt_status status = MIXT_OK;
+    if (!name)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a page", folder);
+    else if (!same)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
+    json_decref(name);
+    return status;
+}
+
 mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
 {
     struct stat info;
     *data = (mixt__run_data){0};
-    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
+    int error = stat(folder, &info) ? errno : 0;
+    if (error && error != ENOENT && error != ENOTDIR)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: %s", folder, strerror(error));
+    if (error || !S_ISDIR(info.st_mode))
         return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", folder);
+    MIXT_TRY(check_name(folder));
     data->about = mixt__run_about(folder);
     if (!data->about)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a page", folder);
     mixt_status status = read_metrics(folder, data);
     if (status == MIXT_OK)
         status = told(data->about, read_events(folder, data->about));

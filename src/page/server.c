@@ -134,13 +134,16 @@ static enum MHD_Result answer_rows(mixt_page_server *s, struct MHD_Connection *c
 
 static enum MHD_Result answer_page(struct MHD_Connection *connection)
 {
-    char *text;
+    char *text = NULL;
     size_t bytes;
     FILE *stream = open_memstream(&text, &bytes);
     if (!stream)
         return MHD_NO;
-    mixt__page_print_live(stream);
-    return fclose(stream) ? MHD_NO : answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8", text, bytes);
+    bool whole = mixt__page_print_live(stream) == MIXT_OK && !ferror(stream);
+    if (!fclose(stream) && whole)
+        return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8", text, bytes);
+    free(text);
+    return MHD_NO;
 }
 
 /* ---- messages: who listens hears how large the files are ---- */
