@@ -251,6 +251,29 @@ static void test_cooldown(void **state)
     assert_int_equal(h.last.silenced, 399);
 }
 
+/** One as long as there are updates: told once, and no sum of it turns negative. */
+static void test_longest_cooldown(void **state)
+{
+    (void)state;
+    const int64_t cooldowns[] = {INT64_MAX, INT64_MAX / 2 + 1};
+    for (size_t i = 0; i < sizeof cooldowns / sizeof cooldowns[0]; i++) {
+        mixt_monitor *m;
+        mixt_alert alerts[MIXT_ALERTS_MAX];
+        int64_t told = 0;
+        assert_int_equal(mixt_monitor_new(MIXT_OPTIONS_AT(mixt_monitor_options, .cooldown = cooldowns[i]), &m),
+                         MIXT_OK);
+        const int64_t steps[] = {1, 2, INT64_MAX - 2, INT64_MAX - 1};
+        for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
+            mixt_signals s = healthy(7, 1, 0.05);
+            s.step = steps[k];
+            much_memory(&s, 0);
+            told += mixt_monitor_step(m, &s, alerts);
+        }
+        assert_int_equal(told, 1 + (cooldowns[i] < INT64_MAX - 2));
+        mixt_monitor_free(m);
+    }
+}
+
 /** Norms of a regression in raw units are above the limit from the first update on: told once, also after a resume, and
  *  a norm that stands out among them is told all the same. */
 static void test_limit(void **state)
@@ -415,8 +438,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),   cmocka_unit_test(test_usual),    cmocka_unit_test(test_calm),
-        cmocka_unit_test(test_injected), cmocka_unit_test(test_cooldown), cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_limit),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_injected), cmocka_unit_test(test_cooldown), cmocka_unit_test(test_longest_cooldown),
+        cmocka_unit_test(test_goes_on),  cmocka_unit_test(test_limit),    cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
