@@ -130,7 +130,8 @@ static mixt_status plan(asking *q, mixt__contender *c)
     MIXT_TRY(as_configured(q));
     MIXT_TRY(mixt_trainer_set_policy(trainer, c->policy));
     mixt_status status = mixt_plan_fit(q->run, a->limit, &fit);
-    if (status != MIXT_OK && status != MIXT_ERROR_MEMORY)
+    bool too_large = status == MIXT_ERROR_MEMORY && fit.memory > a->limit; // else this process had none for planning
+    if (status != MIXT_OK && !too_large)
         return status;
     c->fits = status == MIXT_OK;
     c->out.memory = fit.memory;
@@ -384,6 +385,8 @@ static mixt_status ask(asking *q, const mixt_config *config)
         mixt__assume_begin(a->machine);
     }
     mixt_status status = answer(q, config);
+    if (status == MIXT_OK && a->arena.short_of_memory)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the words of advice");
     mixt_run_close(q->run);
     if (a->assumed)
         mixt__assume_end();

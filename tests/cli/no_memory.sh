@@ -34,4 +34,17 @@ for command in 'plan tiny.yaml' 'train tiny.yaml out=x train.steps=1 -q'; do
     rm -rf x
 done
 
+# Advice is the same, or there is none: a candidate that could not be planned is not one that does not fit.
+words() { "$mixt" advise tiny.yaml --trial 0 2>../err >../out; found=$?; sed -E '/largest batch that fits|a small batch/d; s/[0-9.]+ GiB for the run//; s/-?[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?/N/g; s/ +/ /g' ../out; }
+words >../advice
+[ -s ../advice ] || fail "advise: $(cat ../err)"
+told=0
+for ((n = 1; told < 40; n += 3)); do
+    MIXT_FAIL_ALLOC=$n words >../now
+    [ $found = 0 ] && told=$((told + 1)) || { [ $found = 1 ] && grep -q '^mixt: .*memory' ../err && told=0; } || { fail "advise without allocation $n: status $found"; head -2 ../err; }
+    [ $found != 0 ] || cmp -s ../advice ../now || { fail "advise without allocation $n: $(diff ../advice ../now | head -4)"; [ $failures -lt 5 ] || break; }
+    cases=$((cases + 1))
+done
+[ $n -gt 300 ] || fail "advise: only $n allocations"
+
 finish
