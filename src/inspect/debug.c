@@ -264,7 +264,7 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     MIXT_TRY(mixt__debug_group(d));
     mixt__debug_count_use(d, core);
     mixt__debug_judge(d);
-    return MIXT_OK;
+    return d->arena.short_of_memory ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for what was seen in a step") : MIXT_OK;
 }
 
 static void discard(mixt_debug *d)

@@ -84,7 +84,7 @@ struct mixt_debug {
     mixt_debug_issue issues[MIXT_DEBUG_ISSUES_MAX];
 };
 
-/** A text of the debug's own; "" when memory ends. */
+/** A text of the debug's own; "" when memory ends, which fails the look. */
 const char *mixt__debug_text(mixt_debug *debug, const char *text);
 /** A word for what a node does: its op, of a pointwise node what that computes ("exp", "cast"), of a fused one the last
  *  of it. */
