@@ -6,6 +6,7 @@
 #define MIXT_BACKEND_CALLS_H
 
 #include "backend/backend.h"
+#include "base/alloc.h"
 
 static inline void *mixt__device_alloc(mixt__device *device, size_t bytes)
 {
@@ -24,7 +25,8 @@ static inline void *mixt__device_alloc_host(mixt__device *device, size_t bytes)
 
 static inline void mixt__device_free_host(mixt__device *device, void *block)
 {
-    device->backend->free_host(device, block);
+    if (device->backend->host_memory || !mixt__alloc_holds()) // messages of ranks go there
+        device->backend->free_host(device, block);
 }
 
 static inline size_t mixt__device_available(mixt__device *device)

@@ -83,6 +83,11 @@ void mixt__alloc_hold(const void *address)
         __atomic_store_n(&held[at], address, __ATOMIC_RELEASE);
 }
 
+bool mixt__alloc_holds(void)
+{
+    return __atomic_load_n(&held_count, __ATOMIC_RELAXED) > 0;
+}
+
 static bool is_held(const char *block, size_t bytes)
 {
     int count = __atomic_load_n(&held_count, __ATOMIC_RELAXED);

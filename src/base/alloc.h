@@ -18,6 +18,8 @@ void mixt__free(void *block);
 /** What is at this address may be written to for ever, by a message that comes late: mixt__free leaves its block where
  *  it is. */
 void mixt__alloc_hold(const void *address);
+/** Whether any is held: then memory that is not of mixt__alloc, as a GPU's for the host, stays too. */
+bool mixt__alloc_holds(void);
 /** Bytes that a block was asked for; 0 for NULL. */
 size_t mixt__alloc_size(const void *block);
 char *mixt__strdup(const char *text);

@@ -20,7 +20,8 @@ typedef struct mixt__waiting {
     /** Asked several times a second: a rank that is known to have died; -1: none. */
     int (*dead)(void *user);
     void *user;
-    /** Told of memory that may still be written to after a failure, or read: it must stay. */
+    /** Told of memory that may still be written to after a failure, or read: it must stay. Messages of more than 16 KiB
+     *  are therefore of mixt__alloc or of a device, never on a stack. */
     void (*hold)(const void *memory);
     bool *late; // (ranks) receives who has not answered, where that ends it and the transport can tell
 } mixt__waiting;

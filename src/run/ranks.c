@@ -158,20 +158,24 @@ static mixt_status config_lines(const mixt_config *config, char **lines, size_t 
 
 static mixt_status same_config(mixt_run *run)
 {
-    char *lines = NULL;
+    char *own = NULL, *lines;
     size_t bytes = 0;
-    MIXT_TRY(mixt__run_agree(run, config_lines(run->config, &lines, &bytes)));
+    mixt_status status = mixt__run_agree(run, config_lines(run->config, &own, &bytes));
     uint64_t length = bytes;
-    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length, MIXT_PATIENCE);
-    if (status == MIXT_OK && run->group->rank) {
-        free(lines);
-        lines = calloc(1, length + 1);
-    }
-    if (status == MIXT_OK && lines)
+    if (status == MIXT_OK)
+        status = mixt__group_broadcast(run->group, &length, sizeof length, MIXT_PATIENCE);
+    lines = status == MIXT_OK ? mixt__alloc((size_t)length + 1) : NULL; // which is held where a message comes late
+    if (lines && !run->group->rank)
+        memcpy(lines, own, bytes);
+    free(own);
+    if (status == MIXT_OK)
+        status = mixt__run_agree(run, lines ? MIXT_OK
+                                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare configurations"));
+    if (status == MIXT_OK)
         status = mixt__group_broadcast(run->group, lines, (size_t)length, MIXT_PATIENCE);
     if (status == MIXT_OK)
-        status = mixt__run_agree(run, lines ? compare_lines(run, lines) : MIXT_ERROR_MEMORY);
-    free(lines);
+        status = mixt__run_agree(run, compare_lines(run, lines));
+    mixt__free(lines);
     return status;
 }
 
