@@ -17,6 +17,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 #include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
@@ -288,22 +291,29 @@ void mixt__run_ranks_close(mixt_run *run)
 
 /* ---- agreeing ---- */
 
+/** The version of the C library, whose exp and tanh kernels call. */
+static const char *c_library(void)
+{
+#ifdef __GLIBC__
+    return gnu_get_libc_version();
+#else
+    return "unknown";
+#endif
+}
+
 /** What decides bits beside the configuration and the number of threads. */
 static mixt_status same_kernels(mixt__group *group, const mixt__device *device)
 {
-    static const struct {
-        mixt__env variable;
-        const char *what;
-    } variables[] = {{MIXT_ENV_FUSION, "MIXT_FUSION, which is part of the bits"},
-                     {MIXT_ENV_CANDIDATE, "MIXT_CANDIDATE, which is part of the bits"}};
-    if (device->backend->host_memory) // a GPU's bits do not hang on its host's instruction set
+    bool fusion;
+    const char *candidate = mixt__env_get(MIXT_ENV_CANDIDATE);
+    if (device->backend->host_memory) { // a GPU's bits do not hang on its host
         MIXT_TRY(mixt__group_same(group, "instruction set (MIXT_ISA), which is part of the bits",
                                   mixt__isa_name(mixt__isa_level())));
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *text = mixt__env_get(variables[i].variable);
-        MIXT_TRY(mixt__group_same(group, variables[i].what, *text ? text : "none"));
+        MIXT_TRY(mixt__group_same(group, "C library, which is part of the bits", c_library()));
     }
-    return MIXT_OK;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_FUSION, &fusion));
+    MIXT_TRY(mixt__group_same(group, "MIXT_FUSION, which is part of the bits", fusion ? "1" : "0"));
+    return mixt__group_same(group, "MIXT_CANDIDATE, which is part of the bits", *candidate ? candidate : "none");
 }
 
 mixt_status mixt__run_ranks_check(mixt_run *run)

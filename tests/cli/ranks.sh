@@ -170,6 +170,12 @@ ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train run.yaml out=ne
 status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
 ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env MIXT_THREADS=2 "$mixt" train run.yaml out=never -q 2>err
 status=$? && refused 'ranks differ in their device or threads, .*: rank 0 has cpu with threads=1, rank 1 has cpu with threads=2'
+faults=$(dirname "$mixt")/tests/libtest_faults.so
+if LD_PRELOAD=$faults "$mixt" --version >/dev/null 2>&1; then
+    ranks 1 "$mixt" train run.yaml out=never -q : -n 1 env LD_PRELOAD="$faults" MIXT_TORTURE_LIBC=1.2 "$mixt" train run.yaml out=never -q 2>err
+    status=$? && refused 'ranks differ in their C library, .*: rank 0 has [0-9.]*, rank 1 has 1.2'
+fi
+ranks 1 "$mixt" train run.yaml out=default train.steps=1 -q : -n 1 env MIXT_FUSION= "$mixt" train run.yaml out=default train.steps=1 -q 2>err || fail "MIXT_FUSION= is not its default: $(cat err)"
 for other in 'MIXT_ISA=scalar:instruction set (MIXT_ISA), .*: rank 0 has [a-z0-9_-]*, rank 1 has scalar' \
     'MIXT_FUSION=0:MIXT_FUSION, .*: rank 0 has 1, rank 1 has 0' \
     'MIXT_CANDIDATE=matmul=plain:MIXT_CANDIDATE, .*: rank 0 has none, rank 1 has matmul=plain'; do

@@ -6,6 +6,7 @@
  *                           written), intr (EINTR), short (half of the bytes are read or written, and no error)
  *   MIXT_TORTURE_ON=1       and so do all after it
  *   MIXT_TORTURE_COUNT=F    how many there were of both, as two 64-bit integers in the file F
+ *   MIXT_TORTURE_LIBC=V     the C library says that it is version V
  *
  * What stands here are the C library's functions by their own names, as the program's calls find them. Streams are made
  * of calls too: fopen and fdopen give ones whose bytes go through the functions here. Files under /proc, /sys and /dev,
@@ -317,6 +318,17 @@ FILE *fopen(const char *path, const char *mode)
     if (fd >= 0 && !stream)
         close(fd);
     return stream;
+}
+
+/* ---- versions ---- */
+
+const char *gnu_get_libc_version(void)
+{
+    static const char *(*real)(void);
+    const char *other = getenv("MIXT_TORTURE_LIBC");
+    if (!real)
+        *(void **)&real = next("gnu_get_libc_version");
+    return other ? other : real();
 }
 
 /* ---- the names that programs use which ask for 64-bit offsets ---- */
