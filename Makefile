@@ -14,7 +14,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-torture  each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
+	@echo "make test-truth  cases with known answers (models, data, formats, planted faults) through all tools that judge: wrong verdicts and contradictions fail (half an hour)"
 	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
@@ -91,6 +92,9 @@ test-torture: build
 test-compare: build
 	bash tests/slow/compare.sh $(BUILD)/mixt
 	$(BUILD)/tests/test_stats_calibration 10000
+
+test-truth: build
+	bash tests/truth/run.sh $(BUILD)/mixt
 
 test-gpu: build
 	$(BUILD_TARGET) gpu_tests
