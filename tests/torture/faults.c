@@ -322,6 +322,7 @@ FILE *fopen(const char *path, const char *mode)
 
 /* ---- versions ---- */
 
+const char *gnu_get_libc_version(void); // of a header that glibc alone has
 const char *gnu_get_libc_version(void)
 {
     static const char *(*real)(void);
