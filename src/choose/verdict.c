@@ -6,6 +6,7 @@
 #include "choose/advice.h"
 
 #include "base/sizes.h"
+#include "mixt/compare.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,7 +229,8 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
 
 /* ---- judgements ---- */
 
-/** A prediction alone refuses nothing: it leaves open what it cannot grant. */
+/** What a format rounds to, and one short pair, show that nothing is lost no more than compare's rule lets so few pairs
+ *  show it: they leave it open. That much is lost they may show. */
 static mixt_judgement judge_safe(const mixt_advice *a, const mixt__contender *c)
 {
     bool fp32 = c->rank == MIXT_RANK_FP32;
@@ -238,8 +240,9 @@ static mixt_judgement judge_safe(const mixt_advice *a, const mixt__contender *c)
         j.verdict = MIXT_VERDICT_YES;
     else if (isinf(c->out.lost))
         j.verdict = MIXT_VERDICT_NO;
-    else if (!c->paired && j.verdict == MIXT_VERDICT_NO)
+    else if (!c->paired || j.verdict == MIXT_VERDICT_YES)
         j.verdict = MIXT_VERDICT_UNDECIDED;
+    j.needs = j.verdict == MIXT_VERDICT_UNDECIDED ? MIXT_STATS_PAIRS_MIN : 0;
     return j;
 }
 

@@ -45,7 +45,8 @@ for c in o["candidates"]:
 assert isinstance(o["remedies"], list)
 safe, faster, smaller = o["judgements"]  # all of it is predicted here, and says so
 assert [j["claim"] for j in o["judgements"]] == ["safe", "faster", "smaller"]
-assert all(j["evidence"] == "predicted" and j["verdict"] == "yes" for j in (safe, faster)), o["judgements"]
+assert all(j["evidence"] == "predicted" for j in (safe, faster)), o["judgements"]
+assert (safe["verdict"], safe["needs"], faster["verdict"]) == ("undecided", 6, "yes"), o["judgements"]
 assert safe["margin"] == 0.005 and 0 < safe["value"] < 0.005 and faster["value"] > 1
 assert o["proof"] == "mixt verify net.yaml precision=bf16", o["proof"]
 assert choice["largest_reason"] and o["price"] == 2.5 and o["price_source"] == ""
@@ -69,7 +70,7 @@ advise 0 net.yaml --machine v100
 grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
     grep -q '^bf16 .* no units  *the machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
 [ -s err ] && fail "said on standard error: $(cat err)"
-grep -q '^safe: yes; loss .*, margin 0.5%; predicted$' out && grep -q '^to prove  *mixt verify net.yaml precision=fp16 measures it$' out || fail "what would prove it: $(cat out)"
+grep -q '^safe: undecided; loss .*, margin 0.5%; predicted, 6 more pairs would tell$' out && grep -q '^to prove  *mixt verify net.yaml precision=fp16 measures it$' out || fail "what would prove it: $(cat out)"
 grep -q 'the largest batch that fits is 64: the data has no more samples for an update$' out || fail "64 samples, and all of them fit: $(cat out)"
 advise 0 net.yaml --machine a100
 grep -q '^cost of the whole run at 1.84 an hour: .*dollars' out || fail "the currency of the profile: $(cat out)"

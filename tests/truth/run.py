@@ -79,10 +79,12 @@ def main():
     finally:
         if not options.keep:
             shutil.rmtree(root)
-    counts, contradictions = {"right": 0, "wrong": 0, "undecided": 0, None: 0}, []
+    counts, contradictions = {"right": 0, "wrong": 0, "undecided": 0, "left open": 0, None: 0}, []
     for c, answers, _ in done:
         for tool, answer in (answers or {}).items():
             verdict = ask.right(tool, c, answer)
+            if verdict == "undecided" and tool == "advise":
+                verdict = "left open"  # advice alone decides nothing: it says what would
             counts[verdict] += 1
             if verdict in ("wrong", "undecided"):
                 print(f"{verdict}: {c.name}: mixt {' '.join(answer.command)}: {answer.says}: {answer.text.strip()}")
@@ -91,7 +93,7 @@ def main():
         print(f"contradiction: {text}")
     spoken = counts["right"] + counts["wrong"] + counts["undecided"]
     print(f"{sum(a is not None for _, a, _ in done)} cases, {spoken} verdicts: {counts['right']} right, {counts['wrong']} wrong, "
-          f"{counts['undecided']} undecided; {len(contradictions)} contradictions; {counts[None]} times a tool said nothing of the format")
+          f"{counts['undecided']} undecided, {counts['left open']} left open by advise; {len(contradictions)} contradictions; {counts[None]} times a tool said nothing of the format")
     if any(note.startswith("broken") for _, _, note in done):
         return 1
     if not spoken:
