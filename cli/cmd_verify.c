@@ -393,7 +393,8 @@ const cli_command cli_verify_command = {
     .description =
         "Trains CONFIG in strict FP32 and in its own precision, from the same weights (drawn, or of init) on the same "
         "batches, once for each seed, and answers two questions.\n\n"
-        "Safe: the loss or accuracy is not worse by verify.lost, shown over the seeds; no number is NaN or Inf beyond "
+        "Safe: the loss (of classifiers the accuracy, where that scatters less) is not worse by verify.lost, shown "
+        "over the seeds; no number is NaN or Inf beyond "
         "what a loss scaler handles; and outputs are as close to FP32's as rounding the weights explains. Worth it "
         "here: faster, smaller, or with --cost cheaper than FP32.\n\n"
         "Above the verdicts stand the acceptance checklist, with thresholds verify.speedup, verify.memory, "

@@ -23,23 +23,39 @@ static mixt_judgement of(mixt_verdict verdict, const char *statistic, mixt_unit 
     return j;
 }
 
-/** Points of accuracy, or shares of the loss. A seed whose loss was not finite counts in another part. */
-static mixt_status judge_loss(const mixt_verification *v, mixt_judgement *j)
+/** @param unit SHARE: the loss; POINTS: the accuracy. A seed whose loss was not finite counts in another part. */
+static mixt_status judge_metric(const mixt_verification *v, mixt_unit unit, mixt_judgement *j)
 {
     double worse[MIXT_VERIFY_SEEDS_MAX], margin = mixt__config_float(v->config, MIXT_KEY_VERIFY_LOST) / 100;
-    mixt_unit unit = v->classes ? MIXT_UNIT_POINTS : MIXT_UNIT_SHARE;
+    bool points = unit == MIXT_UNIT_POINTS;
     int64_t pairs = 0;
     for (int64_t i = 0; i < v->seeds; i++) {
         const mixt_verify_run *x = &v->runs[i][MIXT_VERIFY_FP32], *y = &v->runs[i][MIXT_VERIFY_MIXED];
-        worse[pairs] = v->classes ? x->accuracy - y->accuracy : y->loss / x->loss - 1;
+        worse[pairs] = points ? x->accuracy - y->accuracy : y->loss / x->loss - 1;
         pairs += isfinite(worse[pairs]);
     }
-    *j = of(MIXT_VERDICT_UNDECIDED, v->classes ? "accuracy lost" : "loss", unit, NAN, margin);
+    *j = of(MIXT_VERDICT_UNDECIDED, points ? "accuracy lost" : "loss", unit, NAN, margin);
     if (pairs && margin > 0)
         MIXT_TRY(mixt_judge_worse(worse, pairs, margin, unit, j));
     else if (pairs) // nobody can show that nothing at all is lost
         *j = mixt_judge_value(MIXT_CLAIM_SAFE, worse[0], margin, MIXT_EVIDENCE_MEASURED);
     j->updates = v->runs[0][MIXT_VERIFY_MIXED].steps;
+    return MIXT_OK;
+}
+
+/** Of a classifier by loss or accuracy, whichever scatters less over the seeds next to the margin: the accuracy of few
+ *  samples scatters, and so does a loss that is nearly 0. That is decided by spread alone, so that no result is picked;
+ *  but neither may be shown to be worse. */
+static mixt_status judge_loss(const mixt_verification *v, mixt_judgement *j)
+{
+    mixt_judgement accuracy;
+    MIXT_TRY(judge_metric(v, MIXT_UNIT_SHARE, j));
+    if (!v->classes)
+        return MIXT_OK;
+    MIXT_TRY(judge_metric(v, MIXT_UNIT_POINTS, &accuracy));
+    bool loss = j->high - j->low < accuracy.high - accuracy.low;
+    if (accuracy.verdict == MIXT_VERDICT_NO || (!loss && j->verdict != MIXT_VERDICT_NO))
+        *j = accuracy;
     return MIXT_OK;
 }
 

@@ -74,7 +74,7 @@ static void test_checklist(void **state)
     assert_int_equal(info.safe, MIXT_VERDICT_UNDECIDED); // by two seeds
     const mixt_judgement *safe = mixt_verification_judgement(v, MIXT_CLAIM_SAFE);
     assert_true(safe->pairs == 2 && safe->needs > 0 && safe->updates == STEPS && safe->margin == 0.9);
-    assert_string_equal(safe->statistic, "accuracy lost");
+    assert_true(!strcmp(safe->statistic, "loss") || !strcmp(safe->statistic, "accuracy lost")); // what scatters less
     const mixt_judgement *smaller = mixt_verification_judgement(v, MIXT_CLAIM_SMALLER);
     assert_true(smaller->value == mixt_verification_line(v, 1)->value / 100 &&
                 smaller->evidence == MIXT_EVIDENCE_MEASURED);
