@@ -55,12 +55,9 @@ cmp one/model.safetensors half/model.safetensors || fail "other bits after a res
 cmp $last/frozen.safetensors half/checkpoints/step-00000008/frozen.safetensors || fail "frozen parameters changed"
 
 "$mixt" train gpt.yaml out=gpt -q 2>err || fail "gpt: $(cat err)"
-"$mixt" train gpt.yaml out=killed train.steps=100000 train.validate_every=0 -q 2>err &
-pid=$!
-await [ -e killed/checkpoints/step-00000006/manifest.json ]
-kill -9 $pid
-{ wait $pid; } 2>/dev/null
-steps=$(($(ls -d killed/checkpoints/step-* | tail -1 | sed 's/.*step-0*//') + 3))
+{ MIXT_SIGNAL=KILL@update:8 "$mixt" train gpt.yaml out=killed train.steps=12 train.validate_every=0 -q; } 2>err
+[ $? = 137 ] && [ -e killed/checkpoints/step-00000003/manifest.json ] || fail "it was to be killed at update 8: $(ls killed/checkpoints)"
+steps=12
 "$mixt" train --resume killed train.steps=$steps -q 2>err || fail "after a kill: $(cat err)"
 "$mixt" train gpt.yaml out=whole train.steps=$steps train.validate_every=0 -q || fail "without a kill"
 cmp killed/model.safetensors whole/model.safetensors || fail "other bits after a kill at update $steps"
