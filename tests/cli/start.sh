@@ -54,13 +54,13 @@ five() {
 }
 told tiny.yaml
 five digits 'data     digits: 256 samples to train on, 256 to validate on; 10 classes' \
-    'input    28 x 28 x 1 \(height, width, channels\); mean 0\.[0-9]+ and deviation 0\.[0-9]+ taken out' \
-    'model    mlp, 12730 parameters; tells 10 classes apart by cross-entropy' \
+    'input    28 x 28 x 1 \(height, width, channels\); normalised: mean 0\.[0-9]+, std 0\.[0-9]+' \
+    'model    mlp, 12730 parameters; a classifier of 10 classes by cross-entropy' \
     'formats  bf16: 100% of matrix work in bf16, norms and loss in fp32; no loss scaling' \
     'memory   [0-9.]+ KiB for the step, [0-9.]+ KiB for validation, [0-9.]+ [KM]iB for the data; in all [0-9.]+ [KM]iB \(cpu\)'
 told tiny.yaml data.kind=csv data.path=values.csv data.limit=0 train.batch=8 precision=fp16
 five "a CSV of values" 'data     csv values.csv: 72 samples to train on, 8 to validate on; 1 value each' \
-    'input    4 numbers; mean .* and deviation .* taken out' \
+    'input    4 numbers; normalised: mean .*, std .*' \
     'model    mlp, 97 parameters; predicts values by mean squared error' \
     'formats  fp16: .*% of matrix work in fp16, norms and loss in fp32; loss scale 65536, dynamic' \
     'memory   [^,]* for the step, [^,]* for validation, [^,]* for the data; in all .* \(cpu\)'

@@ -136,11 +136,10 @@ static void input_line(const mixt_summary *s, char *line)
         add(line, ", each normalised by its own mean and deviation");
         return;
     }
-    add(line, "; mean ");
+    add(line, "; normalised: mean ");
     add_numbers(line, t->mean, t->channels);
-    add(line, " and deviation ");
+    add(line, ", std ");
     add_numbers(line, t->std, t->channels);
-    add(line, " taken out");
 }
 
 static void model_line(const mixt_summary *s, char *line)
@@ -156,7 +155,7 @@ static void model_line(const mixt_summary *s, char *line)
     else if (t->array_count > 2 && !strcmp(t->arrays[0].name, "source"))
         add(line, "; translates");
     else if (t->target == MIXT_TARGET_CLASS)
-        add(line, "; tells %lld classes apart", (long long)t->classes);
+        add(line, "; a classifier of %lld classes", (long long)t->classes);
     else
         add(line, "; predicts %s",
             t->target == MIXT_TARGET_VALUES ? "values"
