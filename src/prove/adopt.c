@@ -187,8 +187,8 @@ mixt_adoption_info mixt_adoption_describe(const mixt_adoption *a)
         if (!strcmp(mixt__adopt_text(a->current, "outcome"), outcome_names[i]))
             info.outcome = (mixt_adopt_outcome)i;
     if (info.outcome == MIXT_ADOPT_UNDECIDED) {
-        info.best = mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "config");
-        info.best_precision = mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "precision");
+        info.best = mixt__adopt_text(mixt__adopt_question(a), "config");
+        info.best_precision = mixt__adopt_text(mixt__adopt_question(a), "precision");
     }
     return info;
 }

@@ -49,8 +49,12 @@ bool mixt__adopt_say(mixt_adoption *a, mixt_progress_kind kind, const char *text
 mixt_status mixt__adopt_new(const char *name, mixt_adoption **a);
 /** A path in its folder; returns `path`. */
 const char *mixt__adopt_file(const mixt_adoption *a, const char *name, char path[MIXT_ADOPT_PATH]);
-/** The folder of the pairs that prove what the tuned stage has given; returns `path`. */
-const char *mixt__adopt_proof(const mixt_adoption *a, char path[MIXT_ADOPT_PATH]);
+/** The figure of the last stage that is about the policy of `mixed`: where that of `tuned` was shown not to be safe. */
+#define MIXT_ADOPT_SECOND "compare-mixed"
+/** The row of the stage whose policy is in question: `tuned`, then `mixed`. NULL: there is none yet. */
+const json_t *mixt__adopt_question(const mixt_adoption *a);
+/** The folder of the pairs that prove what a stage has given; returns `path`. */
+const char *mixt__adopt_proof(const mixt_adoption *a, const json_t *stage, char path[MIXT_ADOPT_PATH]);
 /** Takes in the history. @param write make the folder where it is not there, and keep others out */
 mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write);
 /** Takes back a folder that this call made and in which nothing was begun, so that nothing refuses the next call. */

@@ -99,8 +99,9 @@ static json_t *memory_of(const mixt_adoption *a)
 {
     char proof[MIXT_ADOPT_PATH], baseline[MIXT_ADOPT_PATH], mixed[MIXT_ADOPT_PATH];
     const char *runs[] = {mixt__adopt_file(a, "baseline", baseline), mixt__adopt_file(a, "mixed", mixed)};
-    const char *pairs[] = {mixt__adopt_proof(a, proof)};
-    bool proved = a->done > MIXT_ADOPT_TUNED && !access(proof, F_OK);
+    const json_t *question = mixt__adopt_question(a);
+    const char *pairs[] = {mixt__adopt_proof(a, question, proof)};
+    bool proved = question && !access(proof, F_OK);
     mixt_table *table = NULL;
     const mixt_table_row *row = NULL;
     if ((proved || (!access(baseline, F_OK) && !access(mixed, F_OK))) &&
@@ -119,7 +120,7 @@ static json_t *memory_of(const mixt_adoption *a)
     }
     mixt_table_free(table);
     const char *precision =
-        proved ? mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "precision")
+        proved ? mixt__adopt_text(question, "precision")
                : mixt__adopt_text(a->done > MIXT_ADOPT_MIXED ? a->stack[MIXT_ADOPT_MIXED] : NULL, "precision");
     return json_pack("{s:s?, s:[s, s, s, s], s:o}", "title", row ? "Memory of a step, by role" : NULL, "head", "",
                      "fp32", precision, "saved", "rows", rows);
@@ -141,12 +142,13 @@ static void add_details(const mixt_adoption *a, json_t *parts)
 static json_t *curves_of(const mixt_adoption *a)
 {
     char folder[MIXT_ADOPT_PATH], path[MIXT_ADOPT_PATH + 20], line[MIXT_ADOPT_PATH + 160];
-    snprintf(path, sizeof path, "%s/curves.svg", mixt__adopt_proof(a, folder));
-    if (a->done <= MIXT_ADOPT_TUNED || access(path, F_OK))
+    const json_t *question = mixt__adopt_question(a);
+    snprintf(path, sizeof path, "%s/curves.svg", mixt__adopt_proof(a, question, folder));
+    if (!question || access(path, F_OK))
         return json_object();
     snprintf(line, sizeof line,
              "A is FP32, B is %.40s: mean and range over the pairs. All of their runs: %s/report.html",
-             mixt__adopt_text(a->stack[MIXT_ADOPT_TUNED], "precision"), folder);
+             mixt__adopt_text(question, "precision"), folder);
     return json_pack("{s:s, s:[s], s:o}", "title", "Learning curves of the proof", "lines", line, "picture",
                      mixt__lead_picture(path));
 }

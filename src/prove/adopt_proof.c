@@ -1,4 +1,5 @@
 /* The last stage of an adoption: is the policy safe, and is it worth it here? Two questions, with a judgement each.
+ * Where the tuned policy is shown not to be safe, they are asked of the one format of `mixed`, which may be.
  *
  * Safe: by pairs of whole runs. Where the search's own fresh pairs are as long as the run, they are the proof, and
  * nothing is trained again; else mixt compare makes them. Worth it: faster or smaller than FP32, as the goal
@@ -83,7 +84,7 @@ void mixt__adopt_worth(const mixt_adoption *a, double faster, double saved, mixt
 
 /* ---- the proof ---- */
 
-static mixt_status keep_proof(mixt_adoption *a, const mixt_comparison *c)
+static mixt_status keep_proof(mixt_adoption *a, const json_t *stage, const char *name, const mixt_comparison *c)
 {
     char title[120];
     mixt_comparison_info i = mixt_comparison_describe(c);
@@ -92,27 +93,27 @@ static mixt_status keep_proof(mixt_adoption *a, const mixt_comparison *c)
     mixt__adopt_worth(a, NAN, memory->a > 0 ? 1 - memory->b / memory->a : (double)NAN, &found[1]);
     MIXT_TRY(judge_faster(a, c, &found[1]));
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
-                           .name = "compare",
+                           .name = name,
                            .loss = mixt_comparison_find(c, "loss")->b,
                            .accuracy = mixt_comparison_find(c, "accuracy")->b,
                            .step_seconds = mixt_comparison_find(c, "step_seconds")->b,
                            .memory = memory->b,
                            .good = found[0].verdict == MIXT_VERDICT_YES,
                            .note = i.reason};
-    const char *precision = mixt__adopt_text(a->current, "precision");
+    const char *precision = mixt__adopt_text(stage, "precision");
     snprintf(title, sizeof title, "The proof: FP32 against %s, %lld pairs", precision, (long long)i.pairs);
     return mixt__adopt_state_figure(a, &f, mixt_verdict_name(found[0].verdict), found, 3,
                                     mixt__compare_part(c, title, "fp32", precision));
 }
 
-/** Pairs of whole runs. */
-static mixt_status compare(mixt_adoption *a)
+/** Pairs of whole runs, with the policy of a stage, as the figure `figure`. */
+static mixt_status compare(mixt_adoption *a, const json_t *stage, const char *figure)
 {
     char folder[MIXT_ADOPT_PATH];
-    const char *name = mixt__adopt_proof(a, folder) + strlen("runs/compare-");
+    const char *name = mixt__adopt_proof(a, stage, folder) + strlen("runs/compare-");
     mixt_config *fp32 = NULL, *trial = NULL;
     mixt_comparison *c = NULL;
-    mixt_status status = mixt__adopt_in_precision(a, mixt__adopt_text(a->current, "policy"), &trial);
+    mixt_status status = mixt__adopt_in_precision(a, mixt__adopt_text(stage, "policy"), &trial);
     if (status == MIXT_OK)
         status = mixt__adopt_in_precision(a, "fp32", &fp32);
     if (status == MIXT_OK)
@@ -123,7 +124,7 @@ static mixt_status compare(mixt_adoption *a)
     MIXT_TRY(status);
     status = same_data(a, folder);
     if (status == MIXT_OK && !a->halted && !mixt_comparison_describe(c).stopped)
-        status = keep_proof(a, c);
+        status = keep_proof(a, stage, figure, c);
     mixt_comparison_free(c);
     return status;
 }
@@ -164,48 +165,82 @@ static mixt_status take_over(mixt_adoption *a, bool *found)
     return mixt__adopt_state_figure(a, &f, mixt_verdict_name(safe.verdict), all, 3, NULL);
 }
 
+/* ---- the conclusion ---- */
+
+/** What the proof says, of the policy that is in question last. */
 static const json_t *proof_of(const mixt_adoption *a)
 {
-    const json_t *row = mixt__adopt_state_find(a, "compare");
-    return row ? row : mixt__adopt_state_find(a, "search");
+    static const char *const figures[] = {MIXT_ADOPT_SECOND, "compare", "search"};
+    const json_t *row = NULL;
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0] && !row; i++)
+        row = mixt__adopt_state_find(a, figures[i]);
+    return row;
+}
+
+static mixt_status read_proof(const mixt_adoption *a, const json_t *proof, mixt_judgement *safe, mixt_judgement *worth)
+{
+    const json_t *list = json_object_get(proof, "judgements");
+    size_t other = a->options.goal == MIXT_SEARCH_TIME ? 1 : 2;
+    if (mixt__judgement_read(json_array_get(list, 0), safe) && mixt__judgement_read(json_array_get(list, other), worth))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s/history.jsonl: the proof has no judgements: --from validated makes them",
+                      a->folder);
+}
+
+/** Whether there is another policy to ask about: tuned was shown not to be safe, and one format for all layers trained
+ * to its end. Each of the two has its own error of 2.5%, so a policy that loses is called safe in 5% at most. */
+static mixt_status is_second_due(const mixt_adoption *a, bool *due)
+{
+    const json_t *mixed = a->stack[MIXT_ADOPT_MIXED], *proof = proof_of(a);
+    const char *format = mixt__adopt_text(mixed, "precision");
+    mixt_judgement safe, worth;
+    *due = false;
+    if (!proof || !strcmp(format, "fp32") || !strcmp(format, mixt__adopt_text(a->current, "precision")) ||
+        mixt__adopt_state_find(a, MIXT_ADOPT_SECOND))
+        return MIXT_OK;
+    MIXT_TRY(read_proof(a, proof, &safe, &worth));
+    *due = safe.verdict == MIXT_VERDICT_NO;
+    return MIXT_OK;
 }
 
 /** From judgements to what is to be used: FP32 stays where it is shown that the policy loses, or wins nothing. */
-static mixt_status conclude(const mixt_adoption *a, mixt__adopt_end *end)
+static void decide(const mixt_judgement *safe, const mixt_judgement *worth, const json_t *question,
+                   const char *texts[2], mixt__adopt_end *end)
 {
-    const json_t *row = proof_of(a), *list = json_object_get(row, "judgements");
-    mixt_judgement safe, worth;
-    char *texts[2] = {NULL, NULL};
-    const char *name = mixt__adopt_text(a->current, "precision");
-    size_t other = a->options.goal == MIXT_SEARCH_TIME ? 1 : 2;
-    if (!mixt__judgement_read(json_array_get(list, 0), &safe) ||
-        !mixt__judgement_read(json_array_get(list, other), &worth))
-        return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s/history.jsonl: the proof has no judgements: --from validated makes them", a->folder);
-    if (!strcmp(mixt__adopt_text(row, "figure"), "compare"))
-        mixt__adopt_proof(a, end->evidence);
-    else
-        mixt__adopt_file(a, "tuned.yaml.search", end->evidence);
-    mixt_status status = mixt_judgement_text(&safe, &texts[0]);
-    if (status == MIXT_OK)
-        status = mixt_judgement_text(&worth, &texts[1]);
-    bool refused = safe.verdict == MIXT_VERDICT_NO || worth.verdict == MIXT_VERDICT_NO;
-    bool adopted = safe.verdict == MIXT_VERDICT_YES && worth.verdict == MIXT_VERDICT_YES;
+    const char *name = mixt__adopt_text(question, "precision");
+    bool refused = safe->verdict == MIXT_VERDICT_NO || worth->verdict == MIXT_VERDICT_NO;
+    bool adopted = safe->verdict == MIXT_VERDICT_YES && worth->verdict == MIXT_VERDICT_YES;
     snprintf(end->precision, sizeof end->precision, "fp32");
     if (adopted) {
-        snprintf(end->precision, sizeof end->precision, "%s", mixt__adopt_text(a->current, "policy"));
+        snprintf(end->precision, sizeof end->precision, "%s", mixt__adopt_text(question, "policy"));
         snprintf(end->shown, sizeof end->shown, "%s", name);
     }
     end->outcome = mixt_adopt_outcome_name(adopted   ? MIXT_ADOPT_ADOPTED
                                            : refused ? MIXT_ADOPT_KEPT
                                                      : MIXT_ADOPT_UNDECIDED);
+    mixt__adopt_reason(end,
+                       adopted                            ? "adopt it"
+                       : safe->verdict == MIXT_VERDICT_NO ? "keep FP32: it is not safe"
+                       : refused                          ? "keep FP32: it is not worth it here"
+                                                          : "undecided",
+                       "%s: %s; %s", name, texts[0], texts[1]);
+}
+
+static mixt_status conclude(const mixt_adoption *a, mixt__adopt_end *end)
+{
+    const json_t *proof = proof_of(a), *question = mixt__adopt_question(a);
+    mixt_judgement safe, worth;
+    char *texts[2] = {NULL, NULL};
+    MIXT_TRY(read_proof(a, proof, &safe, &worth));
+    if (!strcmp(mixt__adopt_text(proof, "figure"), "search"))
+        mixt__adopt_file(a, "tuned.yaml.search", end->evidence);
+    else
+        mixt__adopt_proof(a, question, end->evidence);
+    mixt_status status = mixt_judgement_text(&safe, &texts[0]);
     if (status == MIXT_OK)
-        mixt__adopt_reason(end,
-                           adopted                           ? "adopt it"
-                           : safe.verdict == MIXT_VERDICT_NO ? "keep FP32: it is not safe"
-                           : refused                         ? "keep FP32: it is not worth it here"
-                                                             : "undecided",
-                           "%s: %s; %s", name, texts[0], texts[1]);
+        status = mixt_judgement_text(&worth, &texts[1]);
+    if (status == MIXT_OK)
+        decide(&safe, &worth, question, (const char *[]){texts[0], texts[1]}, end);
     mixt_free(texts[0]);
     mixt_free(texts[1]);
     return status;
@@ -213,7 +248,7 @@ static mixt_status conclude(const mixt_adoption *a, mixt__adopt_end *end)
 
 mixt_status mixt__adopt_validated(mixt_adoption *a, mixt__adopt_end *end)
 {
-    bool found = proof_of(a) != NULL;
+    bool found = proof_of(a) != NULL, second = false;
     if (!strcmp(mixt__adopt_text(a->current, "precision"), "fp32")) {
         snprintf(end->precision, sizeof end->precision, "fp32");
         snprintf(end->evidence, sizeof end->evidence, "%s", mixt__adopt_text(a->current, "evidence"));
@@ -224,6 +259,11 @@ mixt_status mixt__adopt_validated(mixt_adoption *a, mixt__adopt_end *end)
     if (!found)
         MIXT_TRY(take_over(a, &found));
     if (!found)
-        MIXT_TRY(compare(a));
-    return a->halted || !proof_of(a) ? MIXT_OK : conclude(a, end);
+        MIXT_TRY(compare(a, a->current, "compare"));
+    if (!a->halted)
+        MIXT_TRY(is_second_due(a, &second));
+    if (second)
+        MIXT_TRY(compare(a, a->stack[MIXT_ADOPT_MIXED], MIXT_ADOPT_SECOND));
+    second = second && !mixt__adopt_state_find(a, MIXT_ADOPT_SECOND); // stopped on the way
+    return a->halted || second || !proof_of(a) ? MIXT_OK : conclude(a, end);
 }

@@ -51,12 +51,23 @@ const char *mixt__adopt_file(const mixt_adoption *a, const char *name, char path
     return path;
 }
 
-const char *mixt__adopt_proof(const mixt_adoption *a, char path[MIXT_ADOPT_PATH])
+const char *mixt__adopt_proof(const mixt_adoption *a, const json_t *stage, char path[MIXT_ADOPT_PATH])
 {
-    const json_t *tuned = a->done > MIXT_ADOPT_TUNED ? a->stack[MIXT_ADOPT_TUNED] : NULL;
     snprintf(path, MIXT_ADOPT_PATH, "runs/compare-adopt-%s-%lld", a->name,
-             (long long)json_integer_value(json_object_get(tuned, "version")));
+             (long long)json_integer_value(json_object_get(stage, "version")));
     return path;
+}
+
+const json_t *mixt__adopt_question(const mixt_adoption *a)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(a->figures, i, row)
+    {
+        if (!strcmp(mixt__adopt_text(row, "figure"), MIXT_ADOPT_SECOND))
+            return a->stack[MIXT_ADOPT_MIXED];
+    }
+    return a->done > MIXT_ADOPT_TUNED ? a->stack[MIXT_ADOPT_TUNED] : NULL;
 }
 
 const char *mixt__adopt_text(const json_t *row, const char *key)

@@ -109,6 +109,13 @@ adopt 0 a.yaml --margin 20% --for memory --steps 30 --name whole --json
 adopt 4 a.yaml --margin 0.0001% --for memory --steps 30 --name open --budget 20s
 grep -q '^undecided: 5 of 5' out && grep -q '^safe: undecided; .*more pairs' out && grep -q '^in question: runs/adopt-open/versions/4-tuned.yaml' out || fail "undecided: $(cat out)"
 "$mixt" train runs/adopt-open/versions/4-tuned.yaml out=open train.steps=2 -q || fail "the policy in question cannot be trained with"
+# A tuned policy that loses: the one format of `mixed` is asked about before FP32 stays.
+adopt 0 a.yaml "${options[@]}" --name second --to tuned -q
+printf 'version: 1\ndefault: fp16\nloss_scale: 1e30\n' >runs/adopt-second/versions/4-policy.yaml
+adopt 0 a.yaml "${options[@]}" --name second --json
+[ "$(field outcome) $(field precision)" = '"adopted" "fp16"' ] && grep -q '"name":"compare",.*B diverged in 6 of 6 pairs.*"name":"compare-mixed",.*"good":true' out ||
+    fail "a tuned policy that loses: $(cat out)"
+grep -q '"title":"The proof: FP32 against fp16' runs/adopt-second/report.html && [ -e runs/compare-adopt-second-3 ] || fail "the second proof on the page"
 adopt 1 a.yaml "${options[@]}" train.lr=0 --name still
 grep -q 'FP32 itself does not train' err || fail "a baseline that learns nothing: $(cat err)"
 
