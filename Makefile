@@ -14,7 +14,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
 	@echo "make test-truth  cases with known answers (models, data, formats, planted faults) through all tools that judge: wrong verdicts and contradictions fail (half an hour)"
+	@echo "make test-faults 140 faults at random places in whole runs that look after themselves, in models and data that detectors were not built on (half an hour)"
 	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
@@ -95,6 +96,9 @@ test-compare: build
 
 test-truth: build
 	bash tests/truth/run.sh $(BUILD)/mixt
+
+test-faults: build
+	bash tests/truth/faulty.sh $(BUILD)/mixt
 
 test-gpu: build
 	$(BUILD_TARGET) gpu_tests
