@@ -156,7 +156,7 @@ const cli_command cli_bench = {
                      "pass"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
-            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N", .fallback = "auto",
              .help = "where to run; auto: a GPU when one is usable"},
             {"profile", .kind = CLI_FLAG,
              .help = "then time each op by itself: FLOP/s, bytes/s, share of the device's limits"},

@@ -235,7 +235,7 @@ const cli_command cli_eval = {
              .help = "part of the data to evaluate on; with data.path test or val, if it has them, or all"},
             CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
-            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
              .help = "evaluate on this device, whatever the run was trained on"},
             CLI_LENGTH_PENALTY_OPTION,
             {"classes", .kind = CLI_FLAG, .help = "figures of each class, however many there are"},

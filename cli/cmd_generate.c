@@ -353,7 +353,7 @@ const cli_command cli_generate = {
             {"count", .kind = CLI_INT, .metavar = "N", .fallback = "1", .min = 1, .max = 1e6,
              .help = "texts to write, each with the next seed"},
             CLI_CHECKPOINT_OPTION,
-            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
              .help = "generate on this device, whatever the run was trained on"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a text instead"},
             {"quiet", 'q', CLI_FLAG, .help = "no figures on standard error"},

@@ -451,7 +451,7 @@ const cli_command cli_plan = {
                      "refused"},
             {"graph", 'g', CLI_FLAG, .help = "the typed graph, forward and backward"},
             {"layer", 'l', CLI_TEXT, "GLOB", .help = "only ops of these layers, as in 'h.*.attn*'"},
-            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
              .help = "plan for this device, whatever the configuration says"},
             {"memory", 'm', CLI_TEXT, "SIZE",
              .help = "plan within this much, as train.memory does: 900M, 12G, 1.5GiB; of the GPU where the run trains "

@@ -513,7 +513,7 @@ const cli_command cli_predict = {
              .help = "classes to show for each input; of ratings items for each user"},
             CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
-            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
              .help = "predict on this device, whatever the run was trained on"},
             CLI_LENGTH_PENALTY_OPTION,
             {"report", 'r', CLI_FLAG,

@@ -4,11 +4,15 @@
 
 #include <string.h>
 
-/** "a|b|c" as blank-separated words. */
+/** "a|b|c" as blank-separated words: those that can be typed as they are, none with a number in it. */
 static void words(FILE *stream, const char *choices)
 {
-    for (; *choices; choices++)
-        fputc(*choices == '|' ? ' ' : *choices, stream);
+    for (const char *end; *choices; choices = end + (*end == '|')) {
+        end = choices + strcspn(choices, "|");
+        if (end - choices > 2 && !strncmp(end - 2, ":N", 2))
+            continue;
+        fprintf(stream, "%.*s%s", (int)(end - choices), choices, *end ? " " : "");
+    }
 }
 
 static void command_names(FILE *stream)

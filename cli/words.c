@@ -6,12 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/** A choice that ends in ":N" is that word with a number of one or two digits in place of N. */
+static bool is_choice(const char *choice, size_t span, const char *word, size_t length)
+{
+    bool numbered = span > 2 && !strncmp(choice + span - 2, ":N", 2);
+    size_t stem = numbered ? span - 1 : span, digits = length - stem;
+    if (length < stem || strncmp(choice, word, stem))
+        return false;
+    return numbered ? digits >= 1 && digits <= 2 && strspn(word + stem, "0123456789") == digits : !digits;
+}
+
 bool cli_choice_has(const char *choices, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = choices; *at;) {
         size_t span = strcspn(at, "|");
-        if (span == length && !strncmp(at, word, length))
+        if (is_choice(at, span, word, length))
             return true;
         at += span + (at[span] == '|');
     }

@@ -21,7 +21,9 @@ typedef struct mixt_trainer mixt_trainer;
 
 typedef struct mixt_context_options {
     size_t struct_size;
-    /** "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
+    /** "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu", "cuda" (the first GPU) or
+     *  "cuda:1" and so on. Each context has its device: several train at once, on one GPU or on several, each in a
+     *  thread of its own. */
     const char *device;
     int threads; /**< its own CPU threads, the caller being one; 0: MIXT_THREADS, else all cores the process may use */
 } mixt_context_options;

@@ -46,9 +46,11 @@ struct mixt_generator {
     const char *warning; // about the file of its weights; NULL: none
 };
 
-/** The device of a name: "auto" (NULL too), "cpu" or "cuda", with so many CPU threads (0: the default). Auto takes a
- * GPU when one is usable, else the CPU. A failure of "cuda" says what is missing. */
+/** The device of a name: "auto" (NULL too), "cpu", "cuda" or "cuda:N", with so many CPU threads (0: the default). Auto
+ * takes the first GPU when one is usable, else the CPU. A failure of "cuda" says what is missing. */
 mixt_status mixt__device_open(const char *name, int threads, mixt__device **device);
+/** Whether a name is a GPU's, "cuda" or "cuda:N", and which one: the first is 0. */
+bool mixt__device_is_gpu(const char *name, int *number);
 /** From now on every device of this thread is this one, that only plans; NULL: as it was. */
 void mixt__device_assume(mixt__device *device);
 /** Devices that this thread opens plan roughly from the beginning, or do not. */

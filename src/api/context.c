@@ -9,6 +9,7 @@
 #include "data/data.h"
 #include "runtime/candidates.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,11 +34,19 @@ static mixt_status open_cpu(int threads, mixt__device **device)
     return cpu->open(0, threads, device);
 }
 
-static mixt_status open_cuda(mixt__device **device)
+static mixt_status open_cuda(int number, mixt__device **device)
 {
     const mixt__backend *cuda;
     MIXT_TRY(mixt__backend_cuda(&cuda));
-    return cuda->open(0, 0, device);
+    return cuda->open(number, 0, device);
+}
+
+bool mixt__device_is_gpu(const char *name, int *number)
+{
+    char rest;
+    *number = 0;
+    return !strcmp(name, "cuda") || (!strncmp(name, "cuda:", 5) && isdigit((unsigned char)name[5]) &&
+                                     strlen(name) < 8 && sscanf(name + 5, "%2d%c", number, &rest) == 1);
 }
 
 static mixt_status open_device(const char *name, int threads, mixt__device **device)
@@ -45,6 +54,7 @@ static mixt_status open_device(const char *name, int threads, mixt__device **dev
     *device = assumed;
     if (assumed)
         return MIXT_OK;
+    int number;
     const char *from = "device";
     if ((!name || !strcmp(name, "auto")) && *mixt__env_get(MIXT_ENV_DEVICE)) {
         name = mixt__env_get(MIXT_ENV_DEVICE);
@@ -53,12 +63,12 @@ static mixt_status open_device(const char *name, int threads, mixt__device **dev
     name = name ? name : "auto";
     if (!strcmp(name, "cpu"))
         return open_cpu(threads, device);
-    if (!strcmp(name, "cuda")) {
-        mixt_status status = open_cuda(device);
-        return status == MIXT_OK ? status : mixt__fail_context(status, "%s 'cuda'", from);
+    if (mixt__device_is_gpu(name, &number)) {
+        mixt_status status = open_cuda(number, device);
+        return status == MIXT_OK ? status : mixt__fail_context(status, "%s '%s'", from, name);
     }
     if (strcmp(name, "auto"))
-        return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, name);
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu, cuda or cuda:N", from, name);
     const mixt__backend *cuda;
     if (mixt__backend_gpu(&cuda) == MIXT_OK && cuda->open(0, 0, device) == MIXT_OK)
         return MIXT_OK;

@@ -239,8 +239,10 @@ static mixt_status tensor_of(mixt_trainer *t, int64_t index, bool gradient, mixt
     MIXT_TRY(mixt__params_place(params, (int32_t)index, gradient, &place, &format));
     MIXT_TRY(make(place, format, info.rank, info.dims, tensor));
     (*tensor)->read_only = !gradient;
-    if (!strcmp(params->device->backend->name, "cuda"))
+    if (!strcmp(params->device->backend->name, "cuda")) {
         (*tensor)->device.device_type = MIXT_DLPACK_CUDA;
+        (*tensor)->device.device_id = params->device->number;
+    }
     return mixt__device_synchronize(params->device); // who reads it has streams of its own
 }
 

@@ -76,6 +76,9 @@ typedef struct mixt__backend {
      *  @param threads of a CPU; 0: MIXT_THREADS, else all usable cores */
     mixt_status (*open)(int number, int threads, mixt__device **device);
     void (*close)(mixt__device *device);
+    /** What the calling thread does next it does on this device; each of the calls below does it by itself. NULL: that
+     *  needs nothing. */
+    void (*enter)(mixt__device *device);
     /** The candidates of an op, best first, ended by NULL; NULL when the backend does not have the op. */
     const mixt__kernel *const *(*kernels)(const mixt__op *op);
     /** Device memory, 64-byte aligned, not cleared; NULL when there is none. */
@@ -113,7 +116,7 @@ typedef struct mixt__backend {
     mixt_status (*between)(mixt__device *device, int64_t first, int64_t last, double *seconds);
     /** What the device is and what it can do at most; NULL: the backend cannot say. */
     mixt_status (*describe)(mixt__device *device, mixt_gpu_info *info);
-    /** Devices that the driver shows, and one of them by its number; 0 is the one in use. NULL with `describe`. */
+    /** Devices that the driver shows, and one of them by its number. NULL with `describe`. */
     int (*devices)(void);
     mixt_status (*describe_at)(int index, mixt_gpu_info *info);
     /** Joules that the device has used since some moment; NaN when it does not count them. NULL: never known. */

@@ -182,11 +182,13 @@ static inline void mixt__device_close(mixt__device *device)
         device->backend->close(device);
 }
 
-/** What the calling thread does next it does with the device's threads. */
+/** What the calling thread does next it does on this device, with its threads. */
 static inline void mixt__device_enter(mixt__device *device)
 {
     if (device->team)
         mixt__team_use(device->team);
+    if (device->backend->enter)
+        device->backend->enter(device);
 }
 
 /** Threads of a CPU, whoever asks. */

@@ -54,11 +54,11 @@ static mixt_status check_threads(void)
 
 static mixt_status check_device(void)
 {
-    const char *device = mixt__env_get(MIXT_ENV_DEVICE), *devices = "auto|cpu|cuda";
+    const char *device = mixt__env_get(MIXT_ENV_DEVICE), *devices = "auto|cpu|cuda|cuda:N";
     char hint[96];
     if (!*device || mixt__choice_find(devices, device) >= 0)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_CONFIG, "MIXT_DEVICE: expected auto, cpu or cuda, found '%s'%s", device,
+    return mixt__fail(MIXT_ERROR_CONFIG, "MIXT_DEVICE: expected auto, cpu, cuda or cuda:N, found '%s'%s", device,
                       mixt__choice_hint(devices, device, hint, sizeof hint));
 }
 

@@ -2,6 +2,7 @@
 #include "base/words.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,13 +50,23 @@ const char *mixt__nearest_get(const mixt__nearest *nearest)
     return nearest->best && nearest->distance <= limit ? nearest->best : NULL;
 }
 
+/** A choice that ends in ":N" is that word with a number of one or two digits in place of N. */
+static bool choice_has(const char *choice, size_t span, const char *word, size_t length)
+{
+    bool numbered = span > 2 && !strncmp(choice + span - 2, ":N", 2);
+    size_t stem = numbered ? span - 1 : span, digits = length - stem;
+    if (length < stem || strncmp(choice, word, stem))
+        return false;
+    return numbered ? digits >= 1 && digits <= 2 && strspn(word + stem, "0123456789") == digits : !digits;
+}
+
 int mixt__choice_find(const char *choices, const char *word)
 {
     size_t length = strlen(word);
     int position = 0;
     for (const char *at = choices; *at; position++) {
         size_t span = strcspn(at, "|");
-        if (span == length && !strncmp(at, word, length))
+        if (choice_has(at, span, word, length))
             return position;
         at += span + (at[span] == '|');
     }

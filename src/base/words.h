@@ -17,7 +17,7 @@ void mixt__nearest_offer(mixt__nearest *nearest, const char *candidate);
 /** The closest candidate, or NULL when none is close enough to be worth saying. */
 const char *mixt__nearest_get(const mixt__nearest *nearest);
 
-/* Choices are one text, "sgd|adam|lamb". */
+/* Choices are one text, "sgd|adam|lamb"; one that ends in ":N" is any word with a number of up to two digits there. */
 
 /** Position of `word`; -1 when it is not there. */
 int mixt__choice_find(const char *choices, const char *word);

@@ -3,6 +3,7 @@
  */
 #include "prove/adopt.h"
 
+#include "api/api.h"
 #include "base/files.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -200,12 +201,12 @@ static int find_formats(const mixt_adoption *a, mixt_format_info found[MIXT_FORM
     mixt_format_info all[MIXT_FORMATS_MAX];
     mixt_gpu_info gpu;
     const char *device = mixt_config_string(a->config, "device");
-    int count = 0, kept = 0;
+    int count = 0, kept = 0, number;
     if (!strcmp(device, "auto"))
         device = mixt_device_auto();
-    if (strcmp(device, "cuda"))
+    if (!mixt__device_is_gpu(device, &number))
         count = mixt_cpu_formats(all);
-    else if (mixt_gpu_describe(0, &gpu) == MIXT_OK)
+    else if (mixt_gpu_describe(number, &gpu) == MIXT_OK)
         count = mixt_gpu_formats(&gpu, all);
     for (int i = 0; i < count; i++) {
         if (all[i].support != MIXT_SUPPORT_EMULATED && mixt__format_of(all[i].dtype)->preference)

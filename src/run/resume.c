@@ -310,24 +310,21 @@ static mixt_status read_state(mixt__resume *r, mixt_config *config)
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", r->checkpoint->folder);
 }
 
-/** Hands the algorithms that the run chose to the device: before the experiment is opened. */
-static mixt_status choose(const mixt_run *run)
+/** The algorithms that the run chose are the experiment's from the beginning. */
+static mixt_status find_choices(mixt_run *run)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
-    const mixt__resume *r = &run->resume;
-    mixt__device *device;
-    mixt__file_map map;
+    mixt__resume *r = &run->resume;
     snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->newer, MIXT_CHOICES_FILE);
-    if ((!r->checkpoint && !*r->newer) || access(path, F_OK))
-        return MIXT_OK;
-    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), 0, &device));
-    mixt_status status = device->backend->choose ? mixt__file_map_open(path, &map) : MIXT_OK;
-    if (status == MIXT_OK && device->backend->choose) {
-        mixt__device_choose(device, (const char *)map.data, map.bytes);
-        mixt__file_map_close(&map);
+    mixt__free(r->choices);
+    r->choices = NULL;
+    if ((r->checkpoint || *r->newer) && !access(path, F_OK)) {
+        r->choices = mixt__strdup(path);
+        if (!r->choices)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
     }
-    mixt__device_close(device);
-    return status;
+    run->experiment.choices = r->choices;
+    return MIXT_OK;
 }
 
 mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options)
@@ -346,7 +343,7 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(check_config(run, options->allow));
     MIXT_TRY(read_state(r, run->config));
-    return choose(run);
+    return find_choices(run);
 }
 
 /** Ranks that made the checkpoint. */
@@ -574,5 +571,6 @@ void mixt__resume_close(mixt__resume *r)
 {
     mixt__checkpoint_close(r->checkpoint);
     json_decref(r->changes);
+    mixt__free(r->choices);
     *r = (mixt__resume){0};
 }

@@ -43,6 +43,7 @@ typedef struct mixt__resume {
     char newer[1200];  // the oldest of those; "": there is none
     int64_t below;     // checkpoints of later updates are damaged, another rank says; 0: none is
     char damage[512];  // of the newest one; "": it is whole
+    char *choices;     // file of the algorithms that the run chose; NULL: there is none
 } mixt__resume;
 
 /** A run that was opened for its weights: what it remembers of its data, which is opened when a part is asked for. */

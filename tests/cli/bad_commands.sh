@@ -28,9 +28,9 @@ positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000   
 benchmark unknown           | bench mpl --precision fp32                          | 2 | did you mean mlp?
 benchmark without precision | bench mlp                                           | 2 | missing option --precision
 benchmark of no GPU         | bench mlp --precision fp32 --device cuda            | 1 | device 'cuda': the CUDA backend is not here:
-benchmark of no device      | bench mlp --precision fp32 --device gpu             | 2 | --device: expected one of auto, cpu, cuda
+benchmark of no device      | bench mlp --precision fp32 --device gpu             | 2 | --device: expected one of auto, cpu, cuda, cuda:N
 eval on no GPU              | eval run --device cuda                              | 1 | device 'cuda': the CUDA backend is not here:
-eval on no device           | eval run --device 0                                 | 2 | --device: expected one of auto, cpu, cuda
+eval on no device           | eval run --device 0                                 | 2 | --device: expected one of auto, cpu, cuda, cuda:N
 eval of nothing             | eval none                                           | 1 | none: no such folder: expected a run directory
 eval of a file              | eval tiny.yaml                                      | 1 | tiny.yaml: no such folder
 eval of another folder      | eval folder                                         | 1 | folder: holds no config.yaml

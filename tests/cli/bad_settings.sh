@@ -106,7 +106,9 @@ policy with a key twice     | train tiny.yaml out=x precision=policy_twice.yaml 
 policy without default      | train tiny.yaml out=x precision=policy_default.yaml | 1 | the policy has no default
 policy rule for no layer    | train tiny.yaml out=x precision=policy_nowhere.yaml | 1 | matches nothing in this model
 no GPU backend              | train tiny.yaml out=x device=cuda                   | 1 | device 'cuda': the CUDA backend is not here:
-no such device              | train tiny.yaml out=x device=tpu                    | 2 | device: expected one of auto, cpu, cuda, found 'tpu'
+no such device              | train tiny.yaml out=x device=tpu                    | 2 | device: expected one of auto, cpu, cuda, cuda:N, found 'tpu'
+no such second GPU          | train tiny.yaml out=x device=cuda:1                 | 1 | device 'cuda:1': the CUDA backend is not here:
+no number of a GPU          | train tiny.yaml out=x device=cuda:one               | 2 | device: expected one of auto, cpu, cuda, cuda:N, found 'cuda:one'
 pictures for words          | train tiny.yaml out=x model=speech net.hidden=[]    | 1 | needs frames of features
 pictures for clips          | train tiny.yaml out=x model=c3d net.channels=[2]    | 1 | model c3d needs clips
 run directory exists        | train tiny.yaml out=run                             | 1 | run directory run exists already

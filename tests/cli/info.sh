@@ -20,7 +20,7 @@ for threads in two 2x -1 5000; do
 done
 for command in info 'plan configs/digits.yaml' 'bench mlp -p fp32'; do
     MIXT_DEVICE=gpu "$mixt" $command >"$work/out" 2>"$work/err"
-    [ $? = 2 ] && grep -q "MIXT_DEVICE: expected auto, cpu or cuda, found 'gpu'" "$work/err" || fail "MIXT_DEVICE=gpu mixt $command: $(cat "$work/err")"
+    [ $? = 2 ] && grep -q "MIXT_DEVICE: expected auto, cpu, cuda or cuda:N, found 'gpu'" "$work/err" || fail "MIXT_DEVICE=gpu mixt $command: $(cat "$work/err")"
     [ -s "$work/out" ] && fail "MIXT_DEVICE=gpu mixt $command: wrote to standard output"
 done
 MIXT_LOG=plan,mem "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q "MIXT_LOG: no category 'mem'.*error, plan, .*, all" "$work/err" || fail "MIXT_LOG=plan,mem: $(cat "$work/err")"

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-mixt__cuda_device mixt__cuda = {.name = "A GPU (of 1)"};
+static mixt__cuda_device gpu = {.base = {.own = &gpu}, .name = "A GPU (of 1)"};
 size_t cublasLtGetVersion(void);
 size_t cudnnGetVersion(void);
 
@@ -50,7 +50,7 @@ static bool put_ten(int first)
         char key[32];
         int64_t value[3] = {i, -i, 7};
         text_key(key, sizeof key, i);
-        mixt__cuda_choice_put(key, value, sizeof value);
+        mixt__cuda_choice_put(&gpu, key, value, sizeof value);
     }
     return true;
 }
@@ -60,8 +60,8 @@ static bool has(int number)
     char key[32];
     int64_t value[3] = {0};
     text_key(key, sizeof key, number);
-    return mixt__cuda_choice_get(key, value, sizeof value) && value[0] == number && value[1] == -number &&
-           value[2] == 7 && !mixt__cuda_choice_get(key, value, sizeof value - 1);
+    return mixt__cuda_choice_get(&gpu, key, value, sizeof value) && value[0] == number && value[1] == -number &&
+           value[2] == 7 && !mixt__cuda_choice_get(&gpu, key, value, sizeof value - 1);
 }
 
 static bool has_not(int number)
@@ -142,16 +142,16 @@ static bool put_one(int number)
     int64_t value[3] = {number, -number, 7}, kept[3] = {0};
     has_not(0); // reads the file, which has no such key yet
     pthread_barrier_wait(line);
-    bool first = mixt__cuda_choice_put("contested", value, sizeof value);
+    bool first = mixt__cuda_choice_put(&gpu, "contested", value, sizeof value);
     outcomes[number] = value[0];
-    return first == (value[0] == number) && mixt__cuda_choice_get("contested", kept, sizeof kept) &&
+    return first == (value[0] == number) && mixt__cuda_choice_get(&gpu, "contested", kept, sizeof kept) &&
            !memcmp(kept, value, sizeof kept);
 }
 
 static bool is_contested(int number)
 {
     int64_t value[3] = {0};
-    return mixt__cuda_choice_get("contested", value, sizeof value) && value[0] == number;
+    return mixt__cuda_choice_get(&gpu, "contested", value, sizeof value) && value[0] == number;
 }
 
 /** The first to tell decides for all who time it then, and for those who come later. */
@@ -184,8 +184,8 @@ static void one_of_many(void **state)
 static bool replaces(int number)
 {
     int64_t value[3] = {0}, better[3] = {number, -number, 7};
-    return mixt__cuda_choice_get("contested", value, sizeof value) &&
-           mixt__cuda_choice_put("contested", better, sizeof better) && is_contested(number);
+    return mixt__cuda_choice_get(&gpu, "contested", value, sizeof value) &&
+           mixt__cuda_choice_put(&gpu, "contested", better, sizeof better) && is_contested(number);
 }
 
 static void refused_ones(void **state)
@@ -208,6 +208,60 @@ static void no_folder(void **state)
     assert_true(in_child(has_not, 0));
 }
 
+/* ---- two devices of one process ---- */
+
+/** Of one kind the first to tell decides for both; another kind of GPU has choices of its own. */
+static bool devices_agree(int number)
+{
+    mixt__cuda_device second = {.base = {.own = &second}, .name = "A GPU (of 1)"};
+    mixt__cuda_device other = {.base = {.own = &other}, .name = "Another GPU"};
+    int64_t value[3] = {number, -number, 7}, late[3] = {-1, -1, -1}, own[3] = {5, 5, 5}, kept[3];
+    bool good = !mixt__cuda_choice_get(&second, "shared", kept, sizeof kept) && // both have looked, and found none
+                mixt__cuda_choice_put(&gpu, "shared", value, sizeof value) &&
+                !mixt__cuda_choice_put(&second, "shared", late, sizeof late) && late[0] == number &&
+                mixt__cuda_choice_get(&second, "shared", kept, sizeof kept) && kept[0] == number &&
+                !mixt__cuda_choice_get(&other, "shared", kept, sizeof kept) &&
+                mixt__cuda_choice_put(&other, "shared", own, sizeof own) && own[0] == 5;
+    mixt__cuda_choices_drop(&second);
+    good = good && !second.choices.count && mixt__cuda_choice_get(&second, "shared", kept, sizeof kept) &&
+           kept[0] == number;
+    mixt__cuda_choices_drop(&second);
+    mixt__cuda_choices_drop(&other);
+    return good;
+}
+
+/** What one device adopted from a checkpoint is no other's. */
+static bool adopts_alone(int number)
+{
+    mixt__cuda_device second = {.base = {.own = &second}, .name = "A GPU (of 1)"};
+    int64_t kept[3];
+    char key[32], text[2048];
+    put_ten(number / 10);
+    size_t bytes = mixt__cuda_choices_print(&gpu.base, NULL, 0);
+    if (bytes > sizeof text)
+        return false;
+    mixt__cuda_choices_print(&gpu.base, text, bytes);
+    setenv("MIXT_CACHE", temp_path("empty"), 1);
+    mixt__cuda_choices_drop(&gpu); // now as after a start with an empty folder
+    mixt__cuda_choices_adopt(&gpu.base, text, bytes);
+    text_key(key, sizeof key, number);
+    bool good = has(number) && gpu.choices.adopted && !mixt__cuda_choice_get(&second, key, kept, sizeof kept);
+    mixt__cuda_choices_drop(&second);
+    return good;
+}
+
+static void two_devices(void **state)
+{
+    (void)state;
+    setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
+    assert_true(in_child(devices_agree, 2000));
+    assert_true(in_child(adopts_alone, 500));
+    setenv("MIXT_CACHE", "/dev/null/none", 1);
+    assert_true(in_child(devices_agree, 3000));
+    setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
+    rmdir(temp_path("empty"));
+}
+
 static void remove_cache(void)
 {
     glob_t found;
@@ -228,9 +282,9 @@ static struct {
 static bool prints(int first)
 {
     put_ten(first);
-    carried->bytes = mixt__cuda_choices_print(NULL, NULL, 0);
+    carried->bytes = mixt__cuda_choices_print(&gpu.base, NULL, 0);
     return carried->bytes <= sizeof carried->text &&
-           mixt__cuda_choices_print(NULL, carried->text, sizeof carried->text) == carried->bytes;
+           mixt__cuda_choices_print(&gpu.base, carried->text, sizeof carried->text) == carried->bytes;
 }
 
 static bool puts_other(int number)
@@ -238,14 +292,14 @@ static bool puts_other(int number)
     int64_t other[3] = {-1, -1, -1};
     char key[32];
     text_key(key, sizeof key, number);
-    return mixt__cuda_choice_put(key, other, sizeof other);
+    return mixt__cuda_choice_put(&gpu, key, other, sizeof other);
 }
 
 /** Takes over what another process chose, against what it has itself. */
 static bool adopts(int number)
 {
     puts_other(number);
-    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(&gpu.base, carried->text, carried->bytes);
     return has(number) && has(number + 1) && has_not(number + 100);
 }
 
@@ -254,9 +308,9 @@ static bool goes_on(int number)
 {
     int64_t value[3] = {number, -number, 7};
     char key[32];
-    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(&gpu.base, carried->text, carried->bytes);
     text_key(key, sizeof key, number);
-    return has(300) && mixt__cuda_choice_put(key, value, sizeof value);
+    return has(300) && mixt__cuda_choice_put(&gpu, key, value, sizeof value);
 }
 
 static bool has_other(int number)
@@ -264,12 +318,12 @@ static bool has_other(int number)
     int64_t value[3];
     char key[32];
     text_key(key, sizeof key, number);
-    return mixt__cuda_choice_get(key, value, sizeof value) && value[0] == -1;
+    return mixt__cuda_choice_get(&gpu, key, value, sizeof value) && value[0] == -1;
 }
 
 static bool adopts_nothing(int number)
 {
-    mixt__cuda_choices_adopt(NULL, carried->text, carried->bytes);
+    mixt__cuda_choices_adopt(&gpu.base, carried->text, carried->bytes);
     return has_not(number);
 }
 
@@ -299,7 +353,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(many_processes), cmocka_unit_test(damaged_lines),
                                        cmocka_unit_test(one_of_many),    cmocka_unit_test(refused_ones),
-                                       cmocka_unit_test(no_folder),      cmocka_unit_test(carried_over)};
+                                       cmocka_unit_test(no_folder),      cmocka_unit_test(carried_over),
+                                       cmocka_unit_test(two_devices)};
     temp_folder_make();
     setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

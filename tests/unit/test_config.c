@@ -66,7 +66,7 @@ static const bad_file bad_files[] = {
     {"train: {eps: 0}\n", "1:14", "out of range"},
     {"train:\n  optimizer: adamm\n", "2:14", "did you mean adam?"},
     {"train: {optimizer: 3}\n", "1:20", "one of sgd, momentum, nesterov, adam, adamw, lamb"},
-    {"device: tpu\n", "1:9", "device: expected one of auto, cpu, cuda, found 'tpu'"},
+    {"device: tpu\n", "1:9", "device: expected one of auto, cpu, cuda, cuda:N, found 'tpu'"},
     {"train: {loss_scale: dynamite}\n", "1:21", "did you mean dynamic?"},
     {"train: {loss_scale: -2}\n", "1:21", "-2 is out of range: must be greater than 0"},
     {"net: {hidden: [64, wide]}\n", "1:20", "found 'wide'"},

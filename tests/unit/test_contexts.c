@@ -90,9 +90,17 @@ static void test_device_of_the_environment(void **state)
     (void)state;
     assert_int_equal(setenv("MIXT_DEVICE", "tpu", 1), 0);
     assert_null(mixt_open(.device = "auto"));
-    assert_string_equal(mixt_error_text(), "MIXT_DEVICE: device 'tpu': must be auto, cpu or cuda");
+    assert_string_equal(mixt_error_text(), "MIXT_DEVICE: device 'tpu': must be auto, cpu, cuda or cuda:N");
     assert_null(mixt_open(.device = "npu"));
-    assert_string_equal(mixt_error_text(), "device 'npu': must be auto, cpu or cuda");
+    assert_string_equal(mixt_error_text(), "device 'npu': must be auto, cpu, cuda or cuda:N");
+    static const char *const numbers[] = {"cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:100", "cpu:0"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        assert_null(mixt_open(.device = numbers[i]));
+        assert_non_null(strstr(mixt_error_text(), "must be auto, cpu, cuda or cuda:N"));
+    }
+    assert_null(mixt_open(.device = "cuda:63")); // no machine has so many, and most that test have none
+    assert_non_null(strstr(mixt_error_text(), "device 'cuda:63': "));
+    assert_null(strstr(mixt_error_text(), "must be"));
     assert_int_equal(setenv("MIXT_DEVICE", "cpu", 1), 0); // as all tests here have it
 }
 

@@ -1,19 +1,9 @@
 /* CPU devices with threads of their own: two trainers train at once, each to the bits that it has alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "../support/trainers_at_once.h"
 
 #include "base/threads.h"
-#include "mixt/mixt.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { TRAINERS = 2, STEPS = 12, BATCH = 96, PARAMS = 32 };
+enum { TRAINERS = 2, BATCH = 96 };
 
 static mixt_value net(mixt_builder *b, mixt_value x)
 {
@@ -23,105 +13,38 @@ static mixt_value net(mixt_builder *b, mixt_value x)
     return mixt_linear(b, "fc", x, .features = 10);
 }
 
-/** One trainer, and what came of it. */
-typedef struct job {
-    const char *precision;
-    mixt_context *context;
-    mixt_status status;
-    char why[512]; // of a failure; cmocka's assertions are for one thread
-    double losses[STEPS];
-    float *weights[PARAMS];
-    size_t bytes[PARAMS];
-} job;
-
-static bool good(job *j, mixt_status status)
+static mixt_trainer *make_net(const job *j, mixt_data **data)
 {
-    if (status != MIXT_OK && j->status == MIXT_OK) {
-        j->status = status;
-        snprintf(j->why, sizeof j->why, "%s", mixt_error_text());
-    }
-    return j->status == MIXT_OK;
-}
-
-static void keep_weights(job *j, mixt_trainer *t)
-{
-    mixt_param_info info;
-    for (int64_t p = 0; p < PARAMS && mixt_trainer_param(t, p, &info) == MIXT_OK; p++) {
-        j->bytes[p] = (size_t)info.count * sizeof(float);
-        j->weights[p] = malloc(j->bytes[p]);
-        good(j, mixt_trainer_param_get(t, p, j->weights[p]));
-    }
-}
-
-static void *train(void *argument)
-{
-    job *j = argument;
-    mixt_step step;
-    mixt_evaluation evaluation;
-    mixt_data *data = mixt_data_new(j->context, "digits:", .samples = 640, .seed = 3);
+    *data = mixt_data_new(j->context, "digits:", .samples = 640, .seed = 3);
     mixt_model *model = mixt_model_new(j->context, net, MIXT_LOSS_CROSS_ENTROPY);
-    mixt_trainer *t = mixt_trainer_new(model, .precision = j->precision, .batch = BATCH, .seed = 5);
-    for (int i = 0; i < STEPS && good(j, mixt_trainer_step(t, data, &step)); i++)
-        j->losses[i] = step.loss;
-    if (good(j, mixt_trainer_evaluate(t, data, &evaluation)))
-        keep_weights(j, t);
-    return NULL;
+    return mixt_trainer_new(model, .precision = j->precision, .batch = BATCH, .seed = j->seed);
 }
 
-static void start(job *j, const char *precision, int threads)
-{
-    *j = (job){.precision = precision, .context = mixt_open(.device = "cpu", .threads = threads)};
-    assert_non_null(j->context);
-}
+static const job_kind digits = {.make = make_net, .steps = 12, .evaluates = true};
 
-static void forget(job *j)
+static job on_cpu(const char *precision, int threads)
 {
-    for (int p = 0; p < PARAMS; p++)
-        free(j->weights[p]);
-}
-
-/** Fails where a job has failed. */
-static bool same(const job *a, const job *b)
-{
-    bool equal = !memcmp(a->losses, b->losses, sizeof a->losses);
-    assert_string_equal(a->why, "");
-    assert_string_equal(b->why, "");
-    assert_true(a->bytes[0] > 0);
-    for (int p = 0; p < PARAMS; p++) {
-        assert_int_equal(a->bytes[p], b->bytes[p]);
-        equal = equal && (!a->bytes[p] || !memcmp(a->weights[p], b->weights[p], a->bytes[p]));
-    }
-    return equal;
+    return (job){.kind = &digits, .device = "cpu", .precision = precision, .threads = threads, .seed = 5};
 }
 
 /** Each with its own threads: with the other's it would have other bits. */
 static void two_train_at_once(const char *const formats[TRAINERS])
 {
     static const int threads[TRAINERS] = {1, 3};
-    job alone[TRAINERS], other, at_once[TRAINERS];
-    pthread_t runs[TRAINERS];
+    job alone[TRAINERS], at_once[TRAINERS];
     for (int i = 0; i < TRAINERS; i++) {
-        start(&alone[i], formats[i], threads[i]);
-        train(&alone[i]);
-        mixt_close(alone[i].context);
+        alone[i] = job_alone(on_cpu(formats[i], threads[i]));
+        at_once[i] = on_cpu(formats[i], threads[i]);
     }
-    start(&other, formats[0], threads[1]);
-    train(&other);
-    mixt_close(other.context);
-    assert_false(same(&alone[0], &other)); // this test can fail
-    for (int i = 0; i < TRAINERS; i++)
-        start(&at_once[i], formats[i], threads[i]);
-    for (int i = 0; i < TRAINERS; i++)
-        assert_int_equal(pthread_create(&runs[i], NULL, train, &at_once[i]), 0);
-    for (int i = 0; i < TRAINERS; i++)
-        pthread_join(runs[i], NULL);
+    job other = job_alone(on_cpu(formats[0], threads[1]));
+    assert_false(jobs_same(&alone[0], &other)); // this test can fail
+    jobs_at_once(at_once, TRAINERS);
     for (int i = 0; i < TRAINERS; i++) {
-        assert_true(same(&alone[i], &at_once[i]));
-        mixt_close(at_once[i].context);
-        forget(&alone[i]);
-        forget(&at_once[i]);
+        assert_true(jobs_same(&alone[i], &at_once[i]));
+        job_forget(&alone[i]);
+        job_forget(&at_once[i]);
     }
-    forget(&other);
+    job_forget(&other);
 }
 
 static void test_fp32_beside_bf16(void **state)

@@ -1,14 +1,13 @@
-/* The CUDA backend: the device, its memory, its streams, recorded steps, and the table of candidates.
+/* The CUDA backend: a device's memory, its streams, recorded steps, and the table of candidates. open.c makes devices.
  *
- * Two streams: one computes, one brings batches. A slot of staging memory is free again once the work issued before its
- * fence has run; the copy stream waits for that, and the computing stream for the copy.
+ * Two streams of a device: one computes, one brings batches. A slot of staging memory is free again once the work
+ * issued before its fence has run; the copy stream waits for that, and the computing stream for the copy.
  */
 #include "backend/cuda/kernels.h"
 
 #include "backend/beside.h"
 #include "backend/cuda/core/cudnn_graph.h"
 #include "backend/cuda/info.h"
-#include "backend/cuda/open.h"
 #include "backend/cuda/update/table.h"
 #include "base/alloc.h"
 #include "base/env.h"
@@ -18,19 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = MIXT_STAGE_SLOTS };
-
-mixt__cuda_device mixt__cuda;
-
-static struct {
-    cudaStream_t copies;
-    cudaStream_t fetches; // copies beside what is computed
-    cudaEvent_t made, fetched;
-    cudaEvent_t ready[SLOTS], read[SLOTS];
-    cudaEvent_t *marks;
-    int64_t mark_count, mark_capacity;
-    size_t allocated;
-} state;
+/** The device of a call of the seam, entered. */
+static mixt__cuda_device *enter(mixt__device *device)
+{
+    mixt__cuda_enter(device);
+    return mixt__cuda_device_of(device);
+}
 
 mixt_status mixt__cuda_check(cudaError_t error, const char *what)
 {
@@ -67,51 +59,46 @@ static void *device_alloc(size_t bytes)
     return block;
 }
 
-typedef struct held {
-    void *block;
+struct mixt__cuda_block {
+    void *data;
     size_t bytes;
-} held;
-
-static struct {
-    held *list;
-    int64_t count, capacity;
-} blocks;
+};
 
 static void *take(mixt__device *device, size_t bytes)
 {
-    (void)device;
-    if (!mixt__grow((void **)&blocks.list, &blocks.capacity, blocks.count, sizeof *blocks.list))
+    mixt__cuda_blocks *blocks = &enter(device)->blocks;
+    if (!mixt__grow((void **)&blocks->list, &blocks->capacity, blocks->count, sizeof *blocks->list))
         return NULL;
-    void *block = device_alloc(bytes);
-    if (block) {
-        blocks.list[blocks.count++] = (held){block, bytes};
-        state.allocated += bytes;
+    void *data = device_alloc(bytes);
+    if (data) {
+        blocks->list[blocks->count++] = (struct mixt__cuda_block){data, bytes};
+        device->held += bytes;
     }
-    return block;
+    return data;
 }
 
-static void give_back(mixt__device *device, void *block)
+static void give_back(mixt__device *device, void *data)
 {
-    (void)device;
-    for (int64_t i = 0; block && i < blocks.count; i++)
-        if (blocks.list[i].block == block) {
-            state.allocated -= blocks.list[i].bytes;
-            mixt__cuda_table_forget(block, blocks.list[i].bytes); // of updates whose workspaces it holds
-            blocks.list[i] = blocks.list[--blocks.count];
-            cudaFree(block);
+    mixt__cuda_blocks *blocks = &enter(device)->blocks;
+    for (int64_t i = 0; data && i < blocks->count; i++)
+        if (blocks->list[i].data == data) {
+            size_t bytes = blocks->list[i].bytes;
+            device->held -= bytes;
+            mixt__cuda_table_forget(device, data, bytes); // of updates whose workspaces it holds
+            blocks->list[i] = blocks->list[--blocks->count];
+            cudaFree(data);
             return;
         }
 }
 
 static size_t held_bytes(mixt__device *device)
 {
-    (void)device;
-    return state.allocated;
+    return device->held;
 }
 
 static void *alloc_host(mixt__device *device, size_t bytes)
 {
-    (void)device;
+    enter(device);
     void *block = NULL;
     if (cudaHostAlloc(&block, bytes ? bytes : 1, cudaHostAllocDefault) != cudaSuccess) {
         (void)cudaGetLastError();
@@ -122,14 +109,14 @@ static void *alloc_host(mixt__device *device, size_t bytes)
 
 static void free_host(mixt__device *device, void *block)
 {
-    (void)device;
+    enter(device);
     if (block)
         cudaFreeHost(block);
 }
 
 static size_t available(mixt__device *device)
 {
-    (void)device;
+    enter(device);
     size_t free_bytes = 0, total = 0;
     return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? free_bytes : 0;
 }
@@ -149,20 +136,20 @@ void mixt__cuda_scratch_free(void *block)
 
 static mixt_status zero(mixt__device *device, void *block, size_t bytes)
 {
-    (void)device;
-    return mixt__cuda_check(cudaMemsetAsync(block, 0, bytes, mixt__cuda.stream), "clearing device memory");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaMemsetAsync(block, 0, bytes, gpu->stream), "clearing device memory");
 }
 
 static mixt_status synchronize(mixt__device *device)
 {
-    (void)device;
-    return mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "waiting for the GPU");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaStreamSynchronize(gpu->stream), "waiting for the GPU");
 }
 
 static mixt_status copy(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
-    (void)device;
-    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, mixt__cuda.stream), "copying");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, gpu->stream), "copying");
 }
 
 static mixt_status copy_and_wait(mixt__device *device, void *dst, const void *src, size_t bytes)
@@ -173,58 +160,58 @@ static mixt_status copy_and_wait(mixt__device *device, void *dst, const void *sr
 
 static mixt_status stage(mixt__device *device, int slot, const mixt__piece *pieces, int count, bool wait)
 {
-    (void)device;
-    CHECK(cudaStreamWaitEvent(state.copies, state.read[slot], 0), "waiting for a batch's place");
+    mixt__cuda_device *gpu = enter(device);
+    CHECK(cudaStreamWaitEvent(gpu->copies.batches, gpu->copies.read[slot], 0), "waiting for a batch's place");
     for (int i = 0; i < count; i++)
-        CHECK(cudaMemcpyAsync(pieces[i].dst, pieces[i].src, pieces[i].bytes, cudaMemcpyDefault, state.copies),
+        CHECK(cudaMemcpyAsync(pieces[i].dst, pieces[i].src, pieces[i].bytes, cudaMemcpyDefault, gpu->copies.batches),
               "copying a batch to the GPU");
-    CHECK(cudaEventRecord(state.ready[slot], state.copies), "copying a batch to the GPU");
-    CHECK(cudaStreamWaitEvent(mixt__cuda.stream, state.ready[slot], 0), "waiting for a batch");
-    return wait ? mixt__cuda_check(cudaEventSynchronize(state.ready[slot]), "copying a batch to the GPU") : MIXT_OK;
+    CHECK(cudaEventRecord(gpu->copies.ready[slot], gpu->copies.batches), "copying a batch to the GPU");
+    CHECK(cudaStreamWaitEvent(gpu->stream, gpu->copies.ready[slot], 0), "waiting for a batch");
+    return wait ? mixt__cuda_check(cudaEventSynchronize(gpu->copies.ready[slot]), "copying a batch to the GPU")
+                : MIXT_OK;
 }
 
 static mixt_status fence(mixt__device *device, int slot)
 {
-    (void)device;
-    return mixt__cuda_check(cudaEventRecord(state.read[slot], mixt__cuda.stream), "marking the end of a step");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaEventRecord(gpu->copies.read[slot], gpu->stream), "marking the end of a step");
 }
 
 static mixt_status wait(mixt__device *device, int slot)
 {
-    (void)device;
-    return mixt__cuda_check(cudaEventSynchronize(state.read[slot]), "waiting for a step");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaEventSynchronize(gpu->copies.read[slot]), "waiting for a step");
 }
 
 /* ---- copies beside what is computed ---- */
 
 static mixt_status copy_beside(mixt__device *device, void *dst, const void *src, size_t bytes)
 {
-    (void)device;
-    CHECK(cudaEventRecord(state.made, mixt__cuda.stream), "marking what is made");
-    CHECK(cudaStreamWaitEvent(state.fetches, state.made, 0), "waiting for what is made");
-    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, state.fetches), "copying");
+    mixt__cuda_device *gpu = enter(device);
+    CHECK(cudaEventRecord(gpu->copies.made, gpu->stream), "marking what is made");
+    CHECK(cudaStreamWaitEvent(gpu->copies.fetches, gpu->copies.made, 0), "waiting for what is made");
+    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, gpu->copies.fetches), "copying");
 }
 
 static mixt_status join_copies(mixt__device *device)
 {
-    (void)device;
-    CHECK(cudaEventRecord(state.fetched, state.fetches), "marking copies");
-    return mixt__cuda_check(cudaStreamWaitEvent(mixt__cuda.stream, state.fetched, 0), "waiting for copies");
+    mixt__cuda_device *gpu = enter(device);
+    CHECK(cudaEventRecord(gpu->copies.fetched, gpu->copies.fetches), "marking copies");
+    return mixt__cuda_check(cudaStreamWaitEvent(gpu->stream, gpu->copies.fetched, 0), "waiting for copies");
 }
 
 static mixt_status query(mixt__device *device)
 {
-    (void)device;
-    cudaError_t error = cudaStreamQuery(mixt__cuda.stream);
+    mixt__cuda_device *gpu = enter(device);
+    cudaError_t error = cudaStreamQuery(gpu->stream);
     if (error == cudaSuccess)
-        error = cudaStreamQuery(state.fetches); // which nobody may have joined yet
+        error = cudaStreamQuery(gpu->copies.fetches); // which nobody may have joined yet
     return error == cudaErrorNotReady ? MIXT_END : mixt__cuda_check(error, "waiting for the GPU");
 }
 
 static void *stream(mixt__device *device)
 {
-    (void)device;
-    return mixt__cuda.stream;
+    return mixt__cuda_device_of(device)->stream;
 }
 
 static const mixt__beside beside = {.stream = stream, .copy = copy_beside, .join = join_copies, .query = query};
@@ -235,10 +222,10 @@ struct mixt__recording {
     cudaGraphExec_t graph;
 };
 
-static mixt_status end_capture(mixt_status issued, mixt__recording *recording)
+static mixt_status end_capture(const mixt__cuda_device *gpu, mixt_status issued, mixt__recording *recording)
 {
     cudaGraph_t graph = NULL;
-    cudaError_t error = cudaStreamEndCapture(mixt__cuda.stream, &graph);
+    cudaError_t error = cudaStreamEndCapture(gpu->stream, &graph);
     if (issued == MIXT_OK)
         issued = mixt__cuda_check(error, "recording a step");
     if (issued == MIXT_OK)
@@ -251,14 +238,14 @@ static mixt_status end_capture(mixt_status issued, mixt__recording *recording)
 static mixt_status record(mixt__device *device, mixt_status (*issue)(void *argument), void *argument,
                           mixt__recording **recording)
 {
-    (void)device;
+    mixt__cuda_device *gpu = enter(device);
     *recording = mixt__alloc(sizeof **recording);
     if (!*recording)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to record a step");
-    mixt_status status = mixt__cuda_check(cudaStreamBeginCapture(mixt__cuda.stream, cudaStreamCaptureModeThreadLocal),
-                                          "recording a step");
+    mixt_status status =
+        mixt__cuda_check(cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal), "recording a step");
     if (status == MIXT_OK)
-        status = end_capture(issue(argument), *recording);
+        status = end_capture(gpu, issue(argument), *recording);
     if (status != MIXT_OK) {
         mixt__free(*recording);
         *recording = NULL;
@@ -268,15 +255,15 @@ static mixt_status record(mixt__device *device, mixt_status (*issue)(void *argum
 
 static mixt_status replay(mixt__device *device, mixt__recording *recording)
 {
-    (void)device;
-    return mixt__cuda_check(cudaGraphLaunch(recording->graph, mixt__cuda.stream), "starting a recorded step");
+    mixt__cuda_device *gpu = enter(device);
+    return mixt__cuda_check(cudaGraphLaunch(recording->graph, gpu->stream), "starting a recorded step");
 }
 
 static void forget(mixt__device *device, mixt__recording *recording)
 {
-    (void)device;
     if (!recording)
         return;
+    enter(device);
     cudaGraphExecDestroy(recording->graph);
     mixt__free(recording);
 }
@@ -285,22 +272,22 @@ static void forget(mixt__device *device, mixt__recording *recording)
 
 static mixt_status mark(mixt__device *device, int64_t index)
 {
-    (void)device;
-    while (state.mark_count <= index) {
-        if (!mixt__grow((void **)&state.marks, &state.mark_capacity, state.mark_count, sizeof *state.marks))
+    mixt__cuda_device *gpu = enter(device);
+    while (gpu->marks.count <= index) {
+        if (!mixt__grow((void **)&gpu->marks.list, &gpu->marks.capacity, gpu->marks.count, sizeof *gpu->marks.list))
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for time marks");
-        CHECK(cudaEventCreate(&state.marks[state.mark_count]), "making a time mark");
-        state.mark_count++;
+        CHECK(cudaEventCreate(&gpu->marks.list[gpu->marks.count]), "making a time mark");
+        gpu->marks.count++;
     }
-    return mixt__cuda_check(cudaEventRecord(state.marks[index], mixt__cuda.stream), "setting a time mark");
+    return mixt__cuda_check(cudaEventRecord(gpu->marks.list[index], gpu->stream), "setting a time mark");
 }
 
 static mixt_status between(mixt__device *device, int64_t first, int64_t last, double *seconds)
 {
-    (void)device;
+    mixt__cuda_device *gpu = enter(device);
     float milliseconds = 0;
-    CHECK(cudaEventSynchronize(state.marks[last]), "waiting for a time mark");
-    CHECK(cudaEventElapsedTime(&milliseconds, state.marks[first], state.marks[last]), "reading a time mark");
+    CHECK(cudaEventSynchronize(gpu->marks.list[last]), "waiting for a time mark");
+    CHECK(cudaEventElapsedTime(&milliseconds, gpu->marks.list[first], gpu->marks.list[last]), "reading a time mark");
     *seconds = 1e-3 * (double)milliseconds;
     return MIXT_OK;
 }
@@ -311,18 +298,18 @@ static int by_value(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
+double mixt__cuda_time(mixt__cuda_device *gpu, mixt_status (*run)(void *argument), void *argument)
 {
+    mixt__device *device = &gpu->base;
     enum { RUNS = 5 };
     const double once = 3e-3; // what takes this long is the same every time
     double seconds[RUNS];
     int runs = 0;
-    if (run(argument) != MIXT_OK ||
-        synchronize(&mixt__cuda.base) != MIXT_OK) // the first run may compile or load something
+    if (run(argument) != MIXT_OK || synchronize(device) != MIXT_OK) // the first run may compile or load something
         return -1;
     while (runs < RUNS && (!runs || seconds[0] < once)) {
-        if (mark(&mixt__cuda.base, 0) != MIXT_OK || run(argument) != MIXT_OK || mark(&mixt__cuda.base, 1) != MIXT_OK ||
-            between(&mixt__cuda.base, 0, 1, &seconds[runs]) != MIXT_OK)
+        if (mark(device, 0) != MIXT_OK || run(argument) != MIXT_OK || mark(device, 1) != MIXT_OK ||
+            between(device, 0, 1, &seconds[runs]) != MIXT_OK)
             return -1;
         runs++;
     }
@@ -330,7 +317,7 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
     return seconds[runs / 2];
 }
 
-/* ---- opening ---- */
+/* ---- the table ---- */
 
 /** Not made for this backend: MIXT_FUSED_HEAD. */
 const mixt__kernel *const mixt__cuda_head_step_kernels[] = {NULL};
@@ -355,8 +342,8 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
 /** Graphs of cuDNN are what takes long to build; they are found by asking candidates as choosing one will. */
 static void foresee(mixt__device *device, const mixt__call *calls, int64_t count)
 {
-    (void)device;
-    mixt__cudnn_foresee(true);
+    mixt__cuda_device *gpu = enter(device);
+    mixt__cudnn_foresee(gpu, true);
     for (int64_t i = 0; i < count; i++) {
         const char *op = calls[i].op->name, *reason;
         if (strncmp(op, "conv2d", 6) && strncmp(op, "attention", 9))
@@ -365,20 +352,14 @@ static void foresee(mixt__device *device, const mixt__call *calls, int64_t count
         while (*k && (*k)->supports && !(*k)->supports(&calls[i], &reason))
             k++;
     }
-    mixt__cudnn_foresee(false);
+    mixt__cudnn_foresee(gpu, false);
 }
 
-static mixt_status open_numbered(int number, int threads, mixt__device **device);
-
-static void close_device(mixt__device *device)
-{
-    (void)device;
-}
-
-static const mixt__backend backend = {
+const mixt__backend mixt__cuda_backend = {
     .name = "cuda",
-    .open = open_numbered,
-    .close = close_device,
+    .open = mixt__cuda_open,
+    .close = mixt__cuda_close,
+    .enter = mixt__cuda_enter,
     .beside = &beside,
     .fused = MIXT_FUSED_CUDA,
     .kernels = kernels,
@@ -421,57 +402,3 @@ static const mixt__backend backend = {
     .lamb_ratio = mixt__cuda_lamb_ratio,
     .lamb_weights = mixt__cuda_lamb_weights,
 };
-
-static mixt_status open_device(void)
-{
-    struct cudaDeviceProp properties;
-    int count = 0;
-    CHECK(cudaGetDeviceCount(&count), "looking for a GPU");
-    if (!count)
-        return mixt__cuda_check(cudaErrorNoDevice, "looking for a GPU");
-    CHECK(cudaSetDevice(0), "opening the GPU");
-    CHECK(cudaGetDeviceProperties(&properties, 0), "asking the GPU what it is");
-    mixt__cuda.sm = 10 * properties.major + properties.minor;
-    mixt__cuda.multiprocessors = properties.multiProcessorCount;
-    mixt__cuda.shared_limit = (int)properties.sharedMemPerBlockOptin;
-    memcpy(mixt__cuda.name, properties.name, sizeof mixt__cuda.name - 1);
-    if (mixt__cuda.sm < 70)
-        return mixt__fail(MIXT_ERROR_DEVICE, "%s has compute capability %d.%d: mixt needs 7.0 or later",
-                          mixt__cuda.name, properties.major, properties.minor);
-    CHECK(cudaStreamCreateWithFlags(&mixt__cuda.stream, cudaStreamNonBlocking), "making a stream");
-    CHECK(cudaStreamCreateWithFlags(&state.copies, cudaStreamNonBlocking), "making a stream");
-    CHECK(cudaStreamCreateWithFlags(&state.fetches, cudaStreamNonBlocking), "making a stream");
-    CHECK(cudaEventCreateWithFlags(&state.made, cudaEventDisableTiming), "making an event");
-    CHECK(cudaEventCreateWithFlags(&state.fetched, cudaEventDisableTiming), "making an event");
-    for (int i = 0; i < SLOTS; i++) {
-        CHECK(cudaEventCreateWithFlags(&state.ready[i], cudaEventDisableTiming), "making an event");
-        CHECK(cudaEventCreateWithFlags(&state.read[i], cudaEventDisableTiming), "making an event");
-    }
-    MIXT_LOG(PLAN, "GPU %s, compute capability %d.%d", mixt__cuda.name, properties.major, properties.minor);
-    return MIXT_OK;
-}
-
-static mixt_status open_numbered(int number, int threads, mixt__device **device)
-{
-    static bool opened;
-    (void)number;
-    (void)threads;
-    if (!opened)
-        MIXT_TRY(open_device());
-    opened = true;
-    mixt__cuda.base.backend = &backend;
-    *device = &mixt__cuda.base;
-    return MIXT_OK;
-}
-
-mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened)
-{
-    *opened = NULL;
-    mixt__error_forward(error_set);
-    if (strcmp(abi, MIXT_CUDA_ABI))
-        return mixt__fail(MIXT_ERROR_DEVICE,
-                          "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
-                          MIXT_CUDA_ABI, abi);
-    *opened = &backend;
-    return MIXT_OK;
-}

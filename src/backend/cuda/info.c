@@ -9,6 +9,7 @@
 #include <cudnn.h>
 #include <math.h>
 #include <nvrtc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,22 +64,24 @@ static void fill_rates(int device, mixt_gpu_info *info)
 enum { DEVICES_MAX = 64 };
 static char names[DEVICES_MAX][128], drivers[64], libraries[192];
 
-static void fill_versions(mixt_gpu_info *info)
+static void write_texts(void)
 {
     char driver[32];
-    int cuda = 0, runtime = 0, major = 0, minor = 0;
+    int cuda = 0, runtime = 0, major = 0, minor = 0, lt = (int)cublasLtGetVersion(), dnn = (int)cudnnGetVersion();
+    for (int i = 0; i < mixt__cuda_devices(); i++) {
+        struct cudaDeviceProp properties;
+        if (cudaGetDeviceProperties(&properties, i) == cudaSuccess)
+            snprintf(names[i], sizeof names[i], "%.127s", properties.name);
+    }
     mixt__cuda_driver_version(driver, sizeof driver);
     (void)cudaDriverGetVersion(&cuda);
     (void)cudaRuntimeGetVersion(&runtime);
     (void)nvrtcVersion(&major, &minor);
     snprintf(drivers, sizeof drivers, "%s%sup to CUDA %d.%d", driver, driver[0] ? ", " : "", cuda / 1000,
              cuda % 1000 / 10);
-    int lt = (int)cublasLtGetVersion(), dnn = (int)cudnnGetVersion();
     snprintf(libraries, sizeof libraries, "CUDA %d.%d, cuBLASLt %d.%d.%d, cuDNN %d.%d.%d, NVRTC %d.%d", runtime / 1000,
              runtime % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, dnn / 10000, dnn / 100 % 100, dnn % 100, major,
              minor);
-    info->driver = drivers;
-    info->libraries = libraries;
 }
 
 int mixt__cuda_devices(void)
@@ -89,24 +92,37 @@ int mixt__cuda_devices(void)
     return count < DEVICES_MAX ? count : DEVICES_MAX;
 }
 
+/** The calling thread's current GPU stays what it was. */
+static mixt_status free_memory(int index, size_t *bytes)
+{
+    int before = 0;
+    size_t total;
+    MIXT_TRY(mixt__cuda_check(cudaGetDevice(&before), "asking for the GPU"));
+    cudaError_t error = cudaSetDevice(index);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(bytes, &total);
+    (void)cudaSetDevice(before);
+    return mixt__cuda_check(error, "asking for the GPU's memory");
+}
+
 mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct cudaDeviceProp properties;
-    size_t total = 0;
     MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is"));
+    pthread_once(&once, write_texts);
     *info = (mixt_gpu_info){.capability = 10 * properties.major + properties.minor};
     info->multiprocessors = properties.multiProcessorCount;
-    char *name = names[index < DEVICES_MAX ? index : DEVICES_MAX - 1];
-    snprintf(name, sizeof names[0], "%.127s", properties.name);
-    info->name = name;
-    if (!index)
-        MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
+    info->name = names[index < DEVICES_MAX ? index : DEVICES_MAX - 1];
+    info->driver = drivers;
+    info->libraries = libraries;
+    if (!index || mixt__cuda_was_opened(index))
+        MIXT_TRY(free_memory(index, &info->memory_free));
     info->memory_bytes = properties.totalGlobalMem;
     info->cache_bytes = (size_t)attribute(index, cudaDevAttrL2CacheSize);
     info->clock = 1e3 * attribute(index, cudaDevAttrClockRate);
-    info->power_limit = index ? NAN : mixt__cuda_power_limit();
+    info->power_limit = mixt__cuda_power_limit(index);
     fill_rates(index, info);
-    fill_versions(info);
     return MIXT_OK;
 }
 

@@ -10,9 +10,9 @@
 #include "backend/backend.h"
 
 /** Changes with the layout of anything that crosses: a library of another build is refused. */
-#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 10"
+#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 11"
 
-/** Opens the GPU that CUDA shows first; on failure the text says what is missing.
+/** The backend that opens GPUs; on failure the text says what is missing.
  *  @param abi MIXT_CUDA_ABI of the loader
  *  @param error_set receives the text of every failure
  *  @param backend set on success; lives as long as the process

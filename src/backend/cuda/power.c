@@ -8,6 +8,7 @@
  */
 #include "backend/cuda/info.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/threads.h"
 
@@ -36,8 +37,20 @@ typedef struct metrics {
     metric list[METRICS_ROOM]; // more than any driver's own declaration has
 } metrics;
 
+/** Of one GPU. */
+struct mixt__cuda_meter {
+    device_handle device;        // NULL: not known
+    sample_handle before, after; // NULL: units are not counted
+    metrics request;
+    bool counts; // the device has an energy counter
+    unsigned long long origin;
+    double joules, watts, time; // of the fallback: up to `time`, when `watts` was read
+};
+typedef struct mixt__cuda_meter meter;
+
+/** The library's functions; written once. */
 static struct {
-    device_handle device; // NULL: not known
+    int (*by_bus)(const char *bus, device_handle *device);
     int (*total_energy)(device_handle device, unsigned long long *millijoules);
     int (*power)(device_handle device, unsigned *milliwatts);
     int (*power_limit)(device_handle device, unsigned *milliwatts);
@@ -46,29 +59,7 @@ static struct {
     int (*sample_alloc)(sample_handle *sample);
     int (*sample_get)(device_handle device, sample_handle sample);
     int (*metrics_get)(metrics *request);
-    sample_handle before, after; // NULL: units are not counted
-    bool counts;                 // the device has an energy counter
-    unsigned long long origin;
-    double joules, watts, time; // of the fallback: up to `time`, when `watts` was read
 } nvml;
-
-/** The library numbers devices in its own way: the bus says which one CUDA calls the first. */
-static void find_device(void *library)
-{
-    char bus[32];
-    int (*by_bus)(const char *bus, device_handle *device) = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
-    if (!by_bus || cudaDeviceGetPCIBusId(bus, sizeof bus, 0) != cudaSuccess || by_bus(bus, &nvml.device) != SUCCESS)
-        nvml.device = NULL;
-}
-
-static void find_counters(void)
-{
-    unsigned answer[2] = {1, 0};
-    bool there = nvml.device && nvml.support && nvml.sample_alloc && nvml.sample_get && nvml.metrics_get &&
-                 nvml.support(nvml.device, answer) == SUCCESS && answer[1];
-    if (!there || nvml.sample_alloc(&nvml.before) != SUCCESS || nvml.sample_alloc(&nvml.after) != SUCCESS)
-        nvml.before = nvml.after = NULL;
-}
 
 static void load(void)
 {
@@ -80,6 +71,7 @@ static void load(void)
     int (*init)(void) = dlsym(library, "nvmlInit_v2");
     if (!init || init() != SUCCESS)
         return;
+    nvml.by_bus = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
     nvml.total_energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
     nvml.power = dlsym(library, "nvmlDeviceGetPowerUsage");
     nvml.power_limit = dlsym(library, "nvmlDeviceGetEnforcedPowerLimit");
@@ -88,12 +80,6 @@ static void load(void)
     nvml.sample_alloc = dlsym(library, "nvmlGpmSampleAlloc");
     nvml.sample_get = dlsym(library, "nvmlGpmSampleGet");
     nvml.metrics_get = dlsym(library, "nvmlGpmMetricsGet");
-    find_device(library);
-    find_counters();
-    nvml.counts =
-        nvml.device && nvml.total_energy && nvml.total_energy(nvml.device, &nvml.origin) == SUCCESS && nvml.origin;
-    nvml.time = mixt__time_now();
-    nvml.watts = NAN;
 }
 
 static void load_once(void)
@@ -102,61 +88,94 @@ static void load_once(void)
     pthread_once(&once, load);
 }
 
+/** The library numbers devices in its own way: the bus says which one CUDA means. NULL: it does not know. */
+static device_handle find_device(int number)
+{
+    char bus[32];
+    device_handle device = NULL;
+    load_once();
+    bool found = nvml.by_bus && cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess &&
+                 nvml.by_bus(bus, &device) == SUCCESS;
+    return found ? device : NULL;
+}
+
+static void find_counters(meter *m)
+{
+    unsigned answer[2] = {1, 0};
+    bool there = m->device && nvml.support && nvml.sample_alloc && nvml.sample_get && nvml.metrics_get &&
+                 nvml.support(m->device, answer) == SUCCESS && answer[1];
+    if (!there || nvml.sample_alloc(&m->before) != SUCCESS || nvml.sample_alloc(&m->after) != SUCCESS)
+        m->before = m->after = NULL;
+}
+
+/** Made at the first call; NULL: there is no memory. */
+static meter *meter_of(mixt__device *device)
+{
+    mixt__cuda_device *gpu = mixt__cuda_device_of(device);
+    meter *m = gpu->meter ? gpu->meter : mixt__alloc(sizeof *m);
+    if (gpu->meter || !m)
+        return m;
+    m->device = find_device(device->number);
+    find_counters(m);
+    m->counts = m->device && nvml.total_energy && nvml.total_energy(m->device, &m->origin) == SUCCESS && m->origin;
+    m->time = mixt__time_now();
+    m->watts = NAN;
+    return gpu->meter = m;
+}
+
 /** Energy from power read now and at the last call. */
-static double sampled(void)
+static double sampled(meter *m)
 {
     unsigned milliwatts;
-    if (!nvml.device || !nvml.power || nvml.power(nvml.device, &milliwatts) != SUCCESS)
+    if (!m->device || !nvml.power || nvml.power(m->device, &milliwatts) != SUCCESS)
         return NAN;
     double now = mixt__time_now(), watts = 1e-3 * milliwatts;
-    if (!isnan(nvml.watts))
-        nvml.joules += (watts + nvml.watts) / 2 * (now - nvml.time);
-    nvml.watts = watts;
-    nvml.time = now;
-    return nvml.joules;
+    if (!isnan(m->watts))
+        m->joules += (watts + m->watts) / 2 * (now - m->time);
+    m->watts = watts;
+    m->time = now;
+    return m->joules;
 }
 
 double mixt__cuda_energy(mixt__device *device)
 {
-    (void)device;
     unsigned long long now;
-    load_once();
-    if (!nvml.counts)
-        return sampled();
-    return nvml.total_energy(nvml.device, &now) == SUCCESS ? 1e-3 * (double)(now - nvml.origin) : (double)NAN;
+    meter *m = meter_of(device);
+    if (!m || !m->counts)
+        return m ? sampled(m) : (double)NAN;
+    return nvml.total_energy(m->device, &now) == SUCCESS ? 1e-3 * (double)(now - m->origin) : (double)NAN;
 }
 
 bool mixt__cuda_activity(mixt__device *device, mixt__device_activity *since)
 {
-    (void)device;
-    static metrics request;
-    load_once();
-    if (!nvml.after)
+    meter *m = meter_of(device);
+    if (!m || !m->after)
         return false;
     if (!since)
-        return nvml.sample_get(nvml.device, nvml.before) == SUCCESS;
-    if (nvml.sample_get(nvml.device, nvml.after) != SUCCESS)
+        return nvml.sample_get(m->device, m->before) == SUCCESS;
+    if (nvml.sample_get(m->device, m->after) != SUCCESS)
         return false;
-    request = (metrics){.version = 1, .count = METRICS_ASKED, .before = nvml.before, .after = nvml.after};
-    request.list[0].id = METRIC_MULTIPROCESSORS;
-    request.list[1].id = METRIC_TENSOR_CORES;
-    request.list[2].id = METRIC_MEMORY;
-    if (nvml.metrics_get(&request) != SUCCESS)
+    metrics *request = &m->request;
+    *request = (metrics){.version = 1, .count = METRICS_ASKED, .before = m->before, .after = m->after};
+    request->list[0].id = METRIC_MULTIPROCESSORS;
+    request->list[1].id = METRIC_TENSOR_CORES;
+    request->list[2].id = METRIC_MEMORY;
+    if (nvml.metrics_get(request) != SUCCESS)
         return false;
     for (int i = 0; i < METRICS_ASKED; i++)
-        if (request.list[i].status != SUCCESS)
+        if (request->list[i].status != SUCCESS)
             return false;
-    since->multiprocessors = request.list[0].percent / 100;
-    since->tensor_cores = request.list[1].percent / 100;
-    since->memory = request.list[2].percent / 100;
+    since->multiprocessors = request->list[0].percent / 100;
+    since->tensor_cores = request->list[1].percent / 100;
+    since->memory = request->list[2].percent / 100;
     return true;
 }
 
-double mixt__cuda_power_limit(void)
+double mixt__cuda_power_limit(int number)
 {
     unsigned milliwatts;
-    load_once();
-    bool known = nvml.device && nvml.power_limit && nvml.power_limit(nvml.device, &milliwatts) == SUCCESS;
+    device_handle device = find_device(number);
+    bool known = device && nvml.power_limit && nvml.power_limit(device, &milliwatts) == SUCCESS;
     return known ? 1e-3 * milliwatts : (double)NAN;
 }
 

@@ -10,6 +10,7 @@
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "run/open/teacher.h"
+#include "store/file.h"
 #include "train/faults.h"
 #include "train/dist/rank0_first.h"
 #include "train/instrument.h"
@@ -327,6 +328,17 @@ static mixt_status open_data(mixt__experiment *e)
     return status;
 }
 
+static mixt_status take_choices(mixt__device *device, const char *path)
+{
+    mixt__file_map map;
+    if (!device->backend->choose)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    mixt__device_choose(device, (const char *)map.data, map.bytes);
+    mixt__file_map_close(&map);
+    return MIXT_OK;
+}
+
 static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
 {
     e->config = config;
@@ -336,7 +348,9 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
                                                 .threads = (int)number(e, MIXT_KEY_THREADS));
     if (!options.threads)
         options.threads = e->threads;
-    return mixt_open_with(&options, &e->context) == MIXT_OK ? MIXT_OK : MIXT_ERROR_DEVICE;
+    if (mixt_open_with(&options, &e->context) != MIXT_OK)
+        return MIXT_ERROR_DEVICE;
+    return e->choices ? take_choices(e->context->device, e->choices) : MIXT_OK;
 }
 
 mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy)

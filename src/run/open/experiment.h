@@ -27,6 +27,7 @@ typedef struct mixt__experiment {
     bool on_device;                       // gradients are to be summed over ranks in the device's memory
     bool lost;                            // a rank is: what joins devices is not left together
     const mixt__device_sums *device_sums; // what sums them; NULL: nothing is open
+    const char *choices;                  // file of algorithms that the device is to take; borrowed; NULL: none
     int threads;                          // of the CPU where the configuration does not say; 0: as usual
     int64_t update;                       // that it is opened for, from 1; 0: the first
     mixt__phases phases;
@@ -47,7 +48,7 @@ typedef struct mixt__experiment {
 } mixt__experiment;
 
 /** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for teller,
- *  update, ranks, group, on_device and threads. */
+ *  update, ranks, group, on_device, choices and threads. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
 mixt_status mixt__experiment_open_without_data(mixt__experiment *e, const mixt_config *config, const json_t *inputs);

@@ -103,7 +103,7 @@ static mixt_status choose(const mixt__call *call, const mixt__cudnn_plan **plan)
 {
     mixt__heads s = mixt__heads_of(call);
     mixt__cudnn_graph graph, *g = &graph;
-    mixt__cudnn_begin(g, "attention");
+    mixt__cudnn_begin(g, mixt__cuda_of(call), "attention");
     int q = heads_in(g, &call->in[0], &s, false), k = heads_in(g, &call->in[1], &s, true);
     int v = heads_in(g, &call->in[2], &s, false), dst = heads_in(g, &call->out[0], &s, false), lse = row_numbers(g, &s);
     int scores = mask(g, &s, scaled_scores(g, &s, q, k, mixt__cudnn_scalar(g, s.scale, 4)));
@@ -127,7 +127,7 @@ static bool shapes_fit(const mixt__call *call, const char **reason)
     mixt_dtype dtype = call->in[0].dtype;
     *reason = mixt__attention_lengths(call)                          ? MIXT_ATTENTION_ALL_KEYS
               : dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16 ? "only FP16 and BF16"
-              : mixt__cuda.sm < 80                                   ? "needs compute capability 8.0"
+              : mixt__cuda_of(call)->sm < 80                         ? "needs compute capability 8.0"
               : s.dim % 8 || s.dim > 128                             ? "head size not a multiple of 8, or over 128"
               : s.batch < 1 || s.queries < 2 || s.keys < 2           ? "fewer than two queries or keys"
                                                                      : NULL;
@@ -236,7 +236,7 @@ static mixt_status grad_plan(const mixt__call *call, int64_t chunk, const mixt__
     cudnnDataType_t low = mixt__cudnn_type(call->in[0].dtype), full = CUDNN_DATA_FLOAT;
     const mixt__tensor *k_in = &call->in[1];
     mixt__cudnn_graph graph, *g = &graph;
-    mixt__cudnn_begin(g, "attention_grad");
+    mixt__cudnn_begin(g, mixt__cuda_of(call), "attention_grad");
     int q = heads_in(g, &call->in[0], &s, false), k = heads_in(g, k_in, &s, true),
         v = heads_in(g, &call->in[2], &s, true);
     int dst = heads_in(g, &call->in[3], &s, false), lse = row_numbers(g, &s);

@@ -49,6 +49,6 @@ static __device__ __forceinline__ float power_of_2(float x)
 mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient);
 
 /** Issues the row sums of grad_dst · dst. */
-void mixt__attention_row_sums(const mixt__attention_problem &p, mixt_dtype dtype);
+void mixt__attention_row_sums(const mixt__cuda_device *gpu, const mixt__attention_problem &p, mixt_dtype dtype);
 
 #endif

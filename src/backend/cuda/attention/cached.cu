@@ -124,7 +124,7 @@ static mixt_status run(const mixt__call *call)
     p.scale = at->scale;
     unsigned blocks = (unsigned)(q->shape.dims[0] * p.heads);
     if (blocks && p.tokens)
-        DISPATCH(q->dtype, T, (attention_cached<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(p)));
+        DISPATCH(q->dtype, T, (attention_cached<T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(p)));
     return mixt__cuda_launched("attention_cached");
 }
 

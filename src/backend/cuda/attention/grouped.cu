@@ -62,13 +62,13 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) r
     }
 }
 
-template <typename T, int V> static void launch(const job &j, bool repeat)
+template <typename T, int V> static void launch(const mixt__cuda_device *gpu, const job &j, bool repeat)
 {
     unsigned blocks = (unsigned)mixt__ceil_div(j.rows * (j.width / V), THREADS);
     if (blocks && repeat)
-        repeat_heads<T, V><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j);
+        repeat_heads<T, V><<<blocks, THREADS, 0, gpu->stream>>>(j);
     else if (blocks)
-        add_groups<T, V><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j);
+        add_groups<T, V><<<blocks, THREADS, 0, gpu->stream>>>(j);
 }
 
 /** `shared`: the tensors with the heads of k and v, `full` those with the heads of q. */
@@ -92,9 +92,9 @@ static mixt_status move(const mixt__call *call, const mixt__tensor *shared, void
     j.group = s.group;
     j.width = s.count / s.group * s.dim;
     if (vectors)
-        DISPATCH(call->in[0].dtype, T, (launch<T, vec16<T>::size>(j, repeat)));
+        DISPATCH(call->in[0].dtype, T, (launch<T, vec16<T>::size>(mixt__cuda_of(call), j, repeat)));
     else
-        DISPATCH(call->in[0].dtype, T, (launch<T, 1>(j, repeat)));
+        DISPATCH(call->in[0].dtype, T, (launch<T, 1>(mixt__cuda_of(call), j, repeat)));
     return mixt__cuda_launched("attention");
 }
 

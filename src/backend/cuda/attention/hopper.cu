@@ -302,17 +302,17 @@ static bool built(void)
 static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
-    *reason = mixt__attention_lengths(call)          ? MIXT_ATTENTION_ALL_KEYS
-              : call->in[0].dtype == MIXT_DTYPE_FP32 ? "only FP16 and BF16"
-              : mixt__cuda.sm != 90 || !built()      ? "needs compute capability 9.0"
-              : s.dim != TILE                        ? "only heads of 64"
-                                                     : NULL;
+    *reason = mixt__attention_lengths(call)               ? MIXT_ATTENTION_ALL_KEYS
+              : call->in[0].dtype == MIXT_DTYPE_FP32      ? "only FP16 and BF16"
+              : mixt__cuda_of(call)->sm != 90 || !built() ? "needs compute capability 9.0"
+              : s.dim != TILE                             ? "only heads of 64"
+                                                          : NULL;
     if (!*reason && !mixt__attention_strides_fit(call))
         *reason = "strides not multiples of 16 bytes";
     return !*reason;
 }
 
-template <typename T, bool keys> static mixt_status launch(const problem &p)
+template <typename T, bool keys> static mixt_status launch(const mixt__cuda_device *gpu, const problem &p)
 {
     int64_t blocks = p.batch_heads * mixt__ceil_div(keys ? p.keys : p.queries, TILE);
     if (!blocks)
@@ -321,14 +321,14 @@ template <typename T, bool keys> static mixt_status launch(const problem &p)
                                              cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (error != cudaSuccess)
         return mixt__cuda_check(error, "attention_grad");
-    attention_grad_hopper<T, keys><<<(unsigned)blocks, THREADS, SHARED_BYTES, mixt__cuda.stream>>>(p);
+    attention_grad_hopper<T, keys><<<(unsigned)blocks, THREADS, SHARED_BYTES, gpu->stream>>>(p);
     return mixt__cuda_launched("attention_grad");
 }
 
-template <typename T> static mixt_status launch_both(const problem &p)
+template <typename T> static mixt_status launch_both(const mixt__cuda_device *gpu, const problem &p)
 {
-    mixt_status status = launch<T, false>(p); // leaves the row sums
-    return status == MIXT_OK ? launch<T, true>(p) : status;
+    mixt_status status = launch<T, false>(gpu, p); // leaves the row sums
+    return status == MIXT_OK ? launch<T, true>(gpu, p) : status;
 }
 
 static mixt_status run_heads(const mixt__call *call)
@@ -336,7 +336,8 @@ static mixt_status run_heads(const mixt__call *call)
     problem p = mixt__attention_problem_of(call, true);
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
-    return call->in[0].dtype == MIXT_DTYPE_BF16 ? launch_both<bf16>(p) : launch_both<fp16>(p);
+    return call->in[0].dtype == MIXT_DTYPE_BF16 ? launch_both<bf16>(mixt__cuda_of(call), p)
+                                                : launch_both<fp16>(mixt__cuda_of(call), p);
 }
 
 static mixt_status run(const mixt__call *call)

@@ -194,7 +194,7 @@ static mixt_status run(const mixt__call *call)
     problem p = mixt__attention_problem_of(call, false);
     int64_t rows = p.batch_heads * p.queries;
     if (rows > 0)
-        DISPATCH(call->in[0].dtype, T, (forward<T><<<blocks(rows), WARPS * 32, 0, mixt__cuda.stream>>>(p)));
+        DISPATCH(call->in[0].dtype, T, (forward<T><<<blocks(rows), WARPS * 32, 0, mixt__cuda_of(call)->stream>>>(p)));
     return mixt__cuda_launched("attention");
 }
 
@@ -205,27 +205,27 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
     return MIXT_OK;
 }
 
-void mixt__attention_row_sums(const problem &p, mixt_dtype dtype)
+void mixt__attention_row_sums(const mixt__cuda_device *gpu, const problem &p, mixt_dtype dtype)
 {
     int64_t rows = p.batch_heads * p.queries;
     if (rows > 0)
-        DISPATCH(dtype, T, (row_sums<T><<<blocks(rows), WARPS * 32, 0, mixt__cuda.stream>>>(p)));
+        DISPATCH(dtype, T, (row_sums<T><<<blocks(rows), WARPS * 32, 0, gpu->stream>>>(p)));
 }
 
-template <typename T> static void launch_grad(const problem &p)
+template <typename T> static void launch_grad(const mixt__cuda_device *gpu, const problem &p)
 {
     int64_t queries = p.batch_heads * p.queries, keys = p.batch_heads * p.keys;
     if (queries > 0)
-        grad_queries<T><<<blocks(queries), WARPS * 32, 0, mixt__cuda.stream>>>(p);
+        grad_queries<T><<<blocks(queries), WARPS * 32, 0, gpu->stream>>>(p);
     if (keys > 0)
-        grad_keys<T><<<blocks(keys), WARPS * 32, 0, mixt__cuda.stream>>>(p);
+        grad_keys<T><<<blocks(keys), WARPS * 32, 0, gpu->stream>>>(p);
 }
 
 static mixt_status grad_heads(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, true);
-    mixt__attention_row_sums(p, call->in[0].dtype);
-    DISPATCH(call->in[0].dtype, T, launch_grad<T>(p));
+    mixt__attention_row_sums(mixt__cuda_of(call), p, call->in[0].dtype);
+    DISPATCH(call->in[0].dtype, T, launch_grad<T>(mixt__cuda_of(call), p));
     return mixt__cuda_launched("attention_grad");
 }
 

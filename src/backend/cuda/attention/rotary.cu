@@ -51,9 +51,9 @@ static mixt_status table_run(const mixt__call *call)
     int64_t rows = call->out[0].shape.dims[0];
     unsigned blocks = (unsigned)mixt__ceil_div(rows * (at->dim / 2), THREADS);
     if (blocks)
-        rotary_table<<<blocks, THREADS, 0, mixt__cuda.stream>>>(at->places ? (const int32_t *)call->in[0].data : NULL,
-                                                                (float *)call->out[0].data, rows, (int)(at->dim / 2),
-                                                                *(const frequencies *)call->state);
+        rotary_table<<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
+            at->places ? (const int32_t *)call->in[0].data : NULL, (float *)call->out[0].data, rows, (int)(at->dim / 2),
+            *(const frequencies *)call->state);
     return mixt__cuda_launched("rotary_table");
 }
 
@@ -101,24 +101,24 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) r
     store<T, V>(j.dst, low + j.half, y);
 }
 
-template <typename T, int V> static void launch(job &j)
+template <typename T, int V> static void launch(const mixt__cuda_device *gpu, job &j)
 {
     int64_t rest = j.src == j.dst ? 0 : j.cols - 2 * j.heads * j.half;
     j.pairs = j.heads * j.half / V;
     j.packs = j.pairs + rest / V;
     unsigned blocks = (unsigned)mixt__ceil_div(j.rows * j.packs, THREADS);
     if (blocks)
-        rotary<T, V><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j);
+        rotary<T, V><<<blocks, THREADS, 0, gpu->stream>>>(j);
 }
 
-template <typename T> static void launch_either(job &j)
+template <typename T> static void launch_either(const mixt__cuda_device *gpu, job &j)
 {
     constexpr int V = vec16<T>::size;
     bool vectors = j.half % V == 0 && j.cols % V == 0 && aligned16(j.src) && aligned16(j.dst) && aligned16(j.table);
     if (vectors)
-        launch<T, V>(j);
+        launch<T, V>(gpu, j);
     else
-        launch<T, 1>(j);
+        launch<T, 1>(gpu, j);
 }
 
 static mixt_status run(const mixt__call *call)
@@ -134,7 +134,7 @@ static mixt_status run(const mixt__call *call)
     j.heads = at->heads;
     j.half = at->dim / 2;
     j.inverse = at->inverse;
-    DISPATCH(call->in[0].dtype, T, launch_either<T>(j));
+    DISPATCH(call->in[0].dtype, T, launch_either<T>(mixt__cuda_of(call), j));
     return mixt__cuda_launched("rotary");
 }
 

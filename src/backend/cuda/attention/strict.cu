@@ -323,13 +323,13 @@ static bool supports(const mixt__call *call, const char **reason)
     mixt__heads s = mixt__heads_of(call);
     int64_t most = s.queries > s.keys ? s.queries : s.keys;
     bool gradient = mixt__attention_is_gradient(call);
-    *reason = mixt__attention_lengths(call)                                ? MIXT_ATTENTION_ALL_KEYS
-              : call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda.sm < 80 ? "only strict FP32 from Ampere on"
-              : s.dim > DIM || s.dim % 4                                   ? "head size over 64, or no multiple of 4"
-              : !mixt__attention_strides_fit(call)                         ? "rows that are no multiple of 16 bytes"
-              : gradient && head_bytes(s) > score_bytes                    ? "one head's scores would take over 1 GiB"
+    *reason = mixt__attention_lengths(call)                                          ? MIXT_ATTENTION_ALL_KEYS
+              : call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda_of(call)->sm < 80 ? "only strict FP32 from Ampere on"
+              : s.dim > DIM || s.dim % 4                ? "head size over 64, or no multiple of 4"
+              : !mixt__attention_strides_fit(call)      ? "rows that are no multiple of 16 bytes"
+              : gradient && head_bytes(s) > score_bytes ? "one head's scores would take over 1 GiB"
               : !s.batch || !s.queries || !s.keys || most > (int64_t)MOST_TILES * TILE ||
-                      FORWARD_SHARED > mixt__cuda.shared_limit
+                      FORWARD_SHARED > mixt__cuda_of(call)->shared_limit
                   ? "too small or too large"
                   : NULL;
     return !*reason;
@@ -348,7 +348,7 @@ static mixt_status run(const mixt__call *call)
     problem p = mixt__attention_problem_of(call, false);
     dim3 grid((unsigned)p.batch_heads, (unsigned)mixt__ceil_div(p.queries, TILE));
     MIXT_TRY(allow(reinterpret_cast<const void *>(forward_kernel), FORWARD_SHARED));
-    forward_kernel<<<grid, narrow_tile::threads, FORWARD_SHARED, mixt__cuda.stream>>>(p);
+    forward_kernel<<<grid, narrow_tile::threads, FORWARD_SHARED, mixt__cuda_of(call)->stream>>>(p);
     return mixt__cuda_launched("attention");
 }
 
@@ -385,14 +385,14 @@ static mixt_status grad_heads(const mixt__call *call)
     w.pitch = pitch_of(p.keys);
     w.weights = reinterpret_cast<float *>(static_cast<char *>(call->workspace) + sums_bytes(call));
     w.grads = w.weights + at_once * p.queries * w.pitch;
-    mixt__attention_row_sums(p, MIXT_DTYPE_FP32);
+    mixt__attention_row_sums(mixt__cuda_of(call), p, MIXT_DTYPE_FP32);
     MIXT_TRY(allow(reinterpret_cast<const void *>(scores_kernel), SCORES_SHARED));
     for (w.first = 0; w.first < p.batch_heads; w.first += at_once) {
         unsigned heads = (unsigned)(p.batch_heads - w.first < at_once ? p.batch_heads - w.first : at_once);
         scores_kernel<<<dim3(heads, (unsigned)(tiles * key_tiles)), wide_tile::threads, SCORES_SHARED,
-                        mixt__cuda.stream>>>(p, w);
+                        mixt__cuda_of(call)->stream>>>(p, w);
         sums_kernel<<<dim3(heads, (unsigned)(3 * (tiles > key_tiles ? tiles : key_tiles))), narrow_tile::threads,
-                      SUMS_SHARED, mixt__cuda.stream>>>(p, w);
+                      SUMS_SHARED, mixt__cuda_of(call)->stream>>>(p, w);
     }
     return mixt__cuda_launched("attention_grad");
 }

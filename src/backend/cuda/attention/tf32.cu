@@ -402,37 +402,38 @@ static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
     int64_t most = s.queries > s.keys ? s.queries : s.keys;
-    *reason = mixt__attention_lengths(call)                         ? MIXT_ATTENTION_ALL_KEYS
-              : call->in[0].dtype != MIXT_DTYPE_FP32                ? "only FP32 tensors"
-              : call->arithmetic != MIXT_DTYPE_TF32                 ? "TF32 is not allowed here"
-              : mixt__cuda.sm < 80                                  ? "needs compute capability 8.0"
-              : s.dim != 32 && s.dim != 64 && s.dim != 128          ? "only heads of 32, 64 and 128"
-              : !mixt__attention_strides_fit(call)                  ? "strides not multiples of 16 bytes"
-              : !s.batch || !s.queries || !s.keys || most > 1 << 30 ? "too small or too large"
-              : cut<64>::keys_shared > mixt__cuda.shared_limit      ? "too little shared memory"
-                                                                    : NULL;
+    *reason = mixt__attention_lengths(call)                              ? MIXT_ATTENTION_ALL_KEYS
+              : call->in[0].dtype != MIXT_DTYPE_FP32                     ? "only FP32 tensors"
+              : call->arithmetic != MIXT_DTYPE_TF32                      ? "TF32 is not allowed here"
+              : mixt__cuda_of(call)->sm < 80                             ? "needs compute capability 8.0"
+              : s.dim != 32 && s.dim != 64 && s.dim != 128               ? "only heads of 32, 64 and 128"
+              : !mixt__attention_strides_fit(call)                       ? "strides not multiples of 16 bytes"
+              : !s.batch || !s.queries || !s.keys || most > 1 << 30      ? "too small or too large"
+              : cut<64>::keys_shared > mixt__cuda_of(call)->shared_limit ? "too little shared memory"
+                                                                         : NULL;
     return !*reason;
 }
 
-template <int DIM, which kernel> static mixt_status launch(const problem &p, int64_t rows, int shared)
+template <int DIM, which kernel>
+static mixt_status launch(const mixt__cuda_device *gpu, const problem &p, int64_t rows, int shared)
 {
     const void *function = reinterpret_cast<const void *>(attention_tf32<DIM, kernel>);
     int64_t blocks = p.batch_heads * mixt__ceil_div(rows, cut<DIM>::own);
     MIXT_TRY(mixt__cuda_check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
                               "attention"));
-    attention_tf32<DIM, kernel><<<(unsigned)blocks, THREADS, shared, mixt__cuda.stream>>>(p);
+    attention_tf32<DIM, kernel><<<(unsigned)blocks, THREADS, shared, gpu->stream>>>(p);
     return mixt__cuda_launched("attention");
 }
 
-template <int DIM> static mixt_status launch_forward(const problem &p)
+template <int DIM> static mixt_status launch_forward(const mixt__cuda_device *gpu, const problem &p)
 {
-    return launch<DIM, FORWARD>(p, p.queries, cut<DIM>::forward_shared);
+    return launch<DIM, FORWARD>(gpu, p, p.queries, cut<DIM>::forward_shared);
 }
 
-template <int DIM> static mixt_status launch_grad(const problem &p)
+template <int DIM> static mixt_status launch_grad(const mixt__cuda_device *gpu, const problem &p)
 {
-    MIXT_TRY((launch<DIM, KEY_ROWS>(p, p.keys, cut<DIM>::keys_shared)));
-    return launch<DIM, QUERY_ROWS>(p, p.queries, cut<DIM>::queries_shared);
+    MIXT_TRY((launch<DIM, KEY_ROWS>(gpu, p, p.keys, cut<DIM>::keys_shared)));
+    return launch<DIM, QUERY_ROWS>(gpu, p, p.queries, cut<DIM>::queries_shared);
 }
 
 static mixt_status run(const mixt__call *call)
@@ -440,7 +441,9 @@ static mixt_status run(const mixt__call *call)
     if (!mixt__attention_aligned(call))
         return mixt__attention_plain.run(call);
     problem p = mixt__attention_problem_of(call, false);
-    return p.dim == 32 ? launch_forward<32>(p) : p.dim == 64 ? launch_forward<64>(p) : launch_forward<128>(p);
+    return p.dim == 32   ? launch_forward<32>(mixt__cuda_of(call), p)
+           : p.dim == 64 ? launch_forward<64>(mixt__cuda_of(call), p)
+                         : launch_forward<128>(mixt__cuda_of(call), p);
 }
 
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
@@ -454,8 +457,10 @@ static mixt_status grad_heads(const mixt__call *call)
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
     problem p = mixt__attention_problem_of(call, true);
-    mixt__attention_row_sums(p, MIXT_DTYPE_FP32);
-    return p.dim == 32 ? launch_grad<32>(p) : p.dim == 64 ? launch_grad<64>(p) : launch_grad<128>(p);
+    mixt__attention_row_sums(mixt__cuda_of(call), p, MIXT_DTYPE_FP32);
+    return p.dim == 32   ? launch_grad<32>(mixt__cuda_of(call), p)
+           : p.dim == 64 ? launch_grad<64>(mixt__cuda_of(call), p)
+                         : launch_grad<128>(mixt__cuda_of(call), p);
 }
 
 static mixt_status grad_run(const mixt__call *call)

@@ -308,7 +308,7 @@ static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
     *reason = s.dim > TILE ? "head size over 64"
-              : 5 * TILE_BYTES > mixt__cuda.shared_limit && mixt__attention_is_gradient(call)
+              : 5 * TILE_BYTES > mixt__cuda_of(call)->shared_limit && mixt__attention_is_gradient(call)
                   ? "too little shared memory"
                   : NULL;
     return !*reason;
@@ -326,7 +326,8 @@ static bool vectors_fit(const mixt__call *call)
 }
 
 template <typename T>
-static mixt_status launch(void (*kernel)(problem, bool), int tiles, int64_t rows, const problem &p, bool vectors)
+static mixt_status launch(const mixt__cuda_device *gpu, void (*kernel)(problem, bool), int tiles, int64_t rows,
+                          const problem &p, bool vectors)
 {
     int64_t blocks = p.batch_heads * mixt__ceil_div(rows, TILE);
     if (!blocks)
@@ -334,7 +335,7 @@ static mixt_status launch(void (*kernel)(problem, bool), int tiles, int64_t rows
     MIXT_TRY(mixt__cuda_check(
         cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tiles * TILE_BYTES),
         "attention"));
-    kernel<<<(unsigned)blocks, THREADS, tiles * TILE_BYTES, mixt__cuda.stream>>>(p, vectors);
+    kernel<<<(unsigned)blocks, THREADS, tiles * TILE_BYTES, gpu->stream>>>(p, vectors);
     return mixt__cuda_launched("attention");
 }
 
@@ -342,7 +343,7 @@ static mixt_status run(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, false);
     bool vectors = vectors_fit(call);
-    DISPATCH(call->in[0].dtype, T, return launch<T>(attention_tiled<T>, 3, p.queries, p, vectors));
+    DISPATCH(call->in[0].dtype, T, return launch<T>(mixt__cuda_of(call), attention_tiled<T>, 3, p.queries, p, vectors));
 }
 
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
@@ -352,18 +353,18 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
     return MIXT_OK;
 }
 
-template <typename T> static mixt_status launch_grad(const problem &p, bool vectors)
+template <typename T> static mixt_status launch_grad(const mixt__cuda_device *gpu, const problem &p, bool vectors)
 {
-    MIXT_TRY(launch<T>(attention_tiled_grad_kv<T>, 5, p.keys, p, vectors));
-    return launch<T>(attention_tiled_grad_q<T>, 4, p.queries, p, vectors);
+    MIXT_TRY(launch<T>(gpu, attention_tiled_grad_kv<T>, 5, p.keys, p, vectors));
+    return launch<T>(gpu, attention_tiled_grad_q<T>, 4, p.queries, p, vectors);
 }
 
 static mixt_status grad_heads(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, true);
     bool vectors = vectors_fit(call);
-    mixt__attention_row_sums(p, call->in[0].dtype);
-    DISPATCH(call->in[0].dtype, T, return launch_grad<T>(p, vectors));
+    mixt__attention_row_sums(mixt__cuda_of(call), p, call->in[0].dtype);
+    DISPATCH(call->in[0].dtype, T, return launch_grad<T>(mixt__cuda_of(call), p, vectors));
 }
 
 static mixt_status grad_run(const mixt__call *call)

@@ -126,7 +126,7 @@ static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, con
     for (int i = 0; i < count; i++) {
         const mixt__cudnn_plan *one = NULL;
         mixt__cudnn_graph g;
-        mixt__cudnn_begin(&g, call->op->name);
+        mixt__cudnn_begin(&g, mixt__cuda_of(call), call->op->name);
         describe(&g, v, kind, in, out, ways[i]);
         wish.few = ways[i] == EXIT_COPY;
         status = mixt__cudnn_choose(&g, &wish, &one);
@@ -189,7 +189,8 @@ static bool cudnn_is_quick(const mixt__call *call, const mixt__cuda_conv *v, mix
  * out 1e-5 off. It is left what our own kernel does not take. */
 static bool sums_indirectly(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
-    return kind == MIXT_CONV_GRAD_WEIGHT && mixt__cuda_conv_strict(call) && mixt__cuda_implicit_supports(v, kind);
+    return kind == MIXT_CONV_GRAD_WEIGHT && mixt__cuda_conv_strict(call) &&
+           mixt__cuda_implicit_supports(mixt__cuda_of(call), v, kind);
 }
 
 /** The same was seen in TF32 of small planes folded from volumes: -123.9993 instead of -124. */
@@ -230,11 +231,12 @@ static bool own_supports(const mixt__call *call, mixt__cuda_conv_kind kind, way 
     bool strict = mixt__cuda_conv_strict(call) && call->out[0].dtype == MIXT_DTYPE_FP32;
     if (way == WAY_IMPLICIT || strict) {
         *reason = "only strict FP32 from Ampere on, channels by sixteens and fours";
-        return strict && mixt__cuda_implicit_supports(way == WAY_IMPLICIT ? &fold->from : &fold->to, kind);
+        return strict &&
+               mixt__cuda_implicit_supports(mixt__cuda_of(call), way == WAY_IMPLICIT ? &fold->from : &fold->to, kind);
     }
     *reason = "only FP16, BF16 and TF32 from Ampere on, folded to 16 channels and a multiple of 64 outputs, few taps, "
               "rows of a multiple of 16 results that fit shared memory";
-    return mixt__cuda_folded_supports(fold, folded_format(call));
+    return mixt__cuda_folded_supports(mixt__cuda_of(call), fold, folded_format(call));
 }
 
 static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const char **reason)
@@ -300,7 +302,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
     bool implicit = way == WAY_IMPLICIT || (way == WAY_FOLDED && mixt__cuda_conv_strict(call));
     int64_t weights = to->o * to->kernel_d * to->kernel_h * to->kernel_w * to->c;
-    call->workspace_bytes = implicit ? mixt__cuda_implicit_workspace(to, kind) : 0;
+    call->workspace_bytes = implicit ? mixt__cuda_implicit_workspace(mixt__cuda_of(call), to, kind) : 0;
     if (way == WAY_CUDNN || way == WAY_FOLDED_CUDNN) {
         MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
         call->workspace_bytes = mixt__cudnn_workspace(p->cudnn);
@@ -310,7 +312,8 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     if (is_folded(way) && kind == MIXT_CONV_FORWARD)
         p->weight_at = reserve(call, weights * (int64_t)mixt_dtype_size(in));
     if (way == WAY_FOLDED && !implicit && kind == MIXT_CONV_GRAD_WEIGHT)
-        p->result_at = reserve(call, (int64_t)mixt__cuda_folded_partials(&p->fold, folded_format(call)));
+        p->result_at =
+            reserve(call, (int64_t)mixt__cuda_folded_partials(mixt__cuda_of(call), &p->fold, folded_format(call)));
     else if (way != WAY_IMPLICIT && kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
         p->result_at = reserve(call, weights * (int64_t)sizeof(float));
     call->state = p;
@@ -342,14 +345,14 @@ static mixt_status run_folded(const mixt__call *call)
     bool implicit = !p->cudnn && mixt__cuda_conv_strict(call);
     mixt_dtype dtype = p->cudnn ? call->in[0].dtype : folded_format(call);
     void *src = place(call, p->src_at), *weight = place(call, p->weight_at);
-    MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, src));
-    MIXT_TRY(mixt__cuda_fold_weight(&p->fold, dtype, call->in[1].data, weight));
+    MIXT_TRY(mixt__cuda_fold_src(mixt__cuda_of(call), &p->fold, dtype, call->in[0].data, src));
+    MIXT_TRY(mixt__cuda_fold_weight(mixt__cuda_of(call), &p->fold, dtype, call->in[1].data, weight));
     const float *bias = call->in_count == 3 ? call->in[2].data : NULL;
     if (implicit)
-        return mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_FORWARD, src, weight, bias, call->out[0].data,
-                                       call->workspace, false);
+        return mixt__cuda_implicit_run(mixt__cuda_of(call), &p->fold.to, MIXT_CONV_FORWARD, src, weight, bias,
+                                       call->out[0].data, call->workspace, false);
     if (!p->cudnn)
-        return mixt__cuda_folded_forward(&p->fold, dtype, src, weight, bias, call->out[0].data);
+        return mixt__cuda_folded_forward(mixt__cuda_of(call), &p->fold, dtype, src, weight, bias, call->out[0].data);
     void *pointers[4] = {src, weight, call->out[0].data};
     if (call->in_count == 3) {
         pointers[2] = call->in[2].data;
@@ -366,7 +369,7 @@ static mixt_status run_grad_weight(const mixt__call *call)
     float *result = place(call, p->result_at);
     void *pointers[3] = {call->in[0].data, call->in[1].data, result};
     MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
-    return mixt__cuda_conv_add(call->out[0].data, result, mixt__tensor_count(&call->out[0]));
+    return mixt__cuda_conv_add(mixt__cuda_of(call), call->out[0].data, result, mixt__tensor_count(&call->out[0]));
 }
 
 static mixt_status run_grad_weight_folded(const mixt__call *call)
@@ -375,16 +378,17 @@ static mixt_status run_grad_weight_folded(const mixt__call *call)
     mixt_dtype dtype = p->cudnn ? call->in[0].dtype : folded_format(call);
     float *result = place(call, p->result_at);
     void *pointers[3] = {place(call, p->src_at), call->in[1].data, result};
-    MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, pointers[0]));
+    MIXT_TRY(mixt__cuda_fold_src(mixt__cuda_of(call), &p->fold, dtype, call->in[0].data, pointers[0]));
     if (p->cudnn)
         MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
     else if (mixt__cuda_conv_strict(call))
-        MIXT_TRY(mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_GRAD_WEIGHT, pointers[0], pointers[1], NULL, result,
-                                         call->workspace, false));
+        MIXT_TRY(mixt__cuda_implicit_run(mixt__cuda_of(call), &p->fold.to, MIXT_CONV_GRAD_WEIGHT, pointers[0],
+                                         pointers[1], NULL, result, call->workspace, false));
     else
-        return mixt__cuda_folded_grad_weight(&p->fold, dtype, pointers[0], pointers[1], result, &call->out[0],
-                                             call->accumulate & 1);
-    return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
+        return mixt__cuda_folded_grad_weight(mixt__cuda_of(call), &p->fold, dtype, pointers[0], pointers[1], result,
+                                             &call->out[0], call->accumulate & 1);
+    return mixt__cuda_unfold_weight(mixt__cuda_of(call), &p->fold, call->out[0].dtype, result, call->out[0].data,
+                                    call->accumulate & 1);
 }
 
 static mixt_status run_implicit(const mixt__call *call)
@@ -396,7 +400,8 @@ static mixt_status run_implicit(const mixt__call *call)
     float *dst = call->out[0].data;
     if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)bias | (uintptr_t)dst) % 16)
         return plain[p->kind]->run(call);
-    return mixt__cuda_implicit_run(&p->fold.from, p->kind, a, b, bias, dst, call->workspace, call->accumulate & 1);
+    return mixt__cuda_implicit_run(mixt__cuda_of(call), &p->fold.from, p->kind, a, b, bias, dst, call->workspace,
+                                   call->accumulate & 1);
 }
 
 /* ---- candidates ---- */

@@ -39,10 +39,12 @@ mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *conv);
 size_t mixt__cuda_fold_shared(const mixt__cuda_fold *fold, mixt_dtype dtype);
 /** Both ways in the same format, TF32: FP32 rounded to it; grad_weight from FP32 to dtype, overwritten or added to.
  *  Issued on the stream. */
-mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src, void *folded);
-mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *weight, void *folded);
-mixt_status mixt__cuda_unfold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const float *folded, void *grad,
-                                     bool add);
+mixt_status mixt__cuda_fold_src(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                const void *src, void *folded);
+mixt_status mixt__cuda_fold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                   const void *weight, void *folded);
+mixt_status mixt__cuda_unfold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                     const float *folded, void *grad, bool add);
 
 /** Where element `at` of the weight lies in the folded weight. */
 #ifdef __CUDACC__
@@ -60,32 +62,35 @@ __host__ __device__
 
 /** Folded convolutions on our own kernels (folded.cu), in FP16, BF16 and TF32: whether they take it, and workspace for
  *  the gradient. */
-bool mixt__cuda_folded_supports(const mixt__cuda_fold *fold, mixt_dtype dtype);
-size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold, mixt_dtype dtype);
+bool mixt__cuda_folded_supports(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype);
+size_t mixt__cuda_folded_partials(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype);
 /** bias may be NULL; src and weight are folded in the same format. */
-mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
-                                      const void *weight, const float *bias, void *dst);
-mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
-                                          const void *grad_dst, float *partials, const mixt__tensor *grad, bool add);
+mixt_status mixt__cuda_folded_forward(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                      const void *src, const void *weight, const float *bias, void *dst);
+mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                          const void *src, const void *grad_dst, float *partials,
+                                          const mixt__tensor *grad, bool add);
 
 /** Those in TF32 (folded_tf32.cu), v folded: whether they take it, and how many blocks' sums (blocks, O, taps, 16) of
  *  the gradient there are. */
-bool mixt__cuda_folded_tf32_supports(const mixt__cuda_conv *v);
-int mixt__cuda_folded_tf32_blocks(const mixt__cuda_conv *v);
-mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_conv *v, const float *src, const float *weight,
-                                           const float *bias, float *dst);
-mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_conv *v, const float *src, const float *grad_dst,
-                                               float *partials);
+bool mixt__cuda_folded_tf32_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v);
+int mixt__cuda_folded_tf32_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v);
+mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
+                                           const float *weight, const float *bias, float *dst);
+mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
+                                               const float *grad_dst, float *partials);
 
 /** Strict FP32 on our own kernels (implicit.cu). a, b: in the order of the op's inputs; bias may be NULL; `add`
  *  is for grad_weight. All addresses multiples of 16. */
-bool mixt__cuda_implicit_supports(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
-size_t mixt__cuda_implicit_workspace(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
-mixt_status mixt__cuda_implicit_run(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind, const float *a,
-                                    const float *b, const float *bias, float *dst, void *workspace, bool add);
+bool mixt__cuda_implicit_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
+size_t mixt__cuda_implicit_workspace(const mixt__cuda_device *gpu, const mixt__cuda_conv *conv,
+                                     mixt__cuda_conv_kind kind);
+mixt_status mixt__cuda_implicit_run(const mixt__cuda_device *gpu, const mixt__cuda_conv *conv,
+                                    mixt__cuda_conv_kind kind, const float *a, const float *b, const float *bias,
+                                    float *dst, void *workspace, bool add);
 
 /** grad += extra, both FP32. */
-mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);
+mixt_status mixt__cuda_conv_add(const mixt__cuda_device *gpu, float *grad, const float *extra, int64_t count);
 
 /** Whether the call multiplies in FP32 without matrix units. */
 static inline bool mixt__cuda_conv_strict(const mixt__call *call)

@@ -100,18 +100,19 @@ size_t mixt__cuda_fold_shared(const mixt__cuda_fold *f, mixt_dtype dtype)
     return (size_t)(f->to.w * f->from.kernel_d * f->from.stride * f->from.stride * f->from.c) * mixt_dtype_size(dtype);
 }
 
-static void launch_fold(const mixt__cuda_fold *f, mixt_dtype dtype, const void *from, void *to, dim3 grid,
-                        const folding *what)
+static void launch_fold(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype, const void *from,
+                        void *to, dim3 grid, const folding *what)
 {
     size_t bytes = mixt__cuda_fold_shared(f, dtype);
     if (dtype == MIXT_DTYPE_TF32)
-        fold_kernel<float, true><<<grid, THREADS, bytes, mixt__cuda.stream>>>((const float *)from, (float *)to, *what);
+        fold_kernel<float, true><<<grid, THREADS, bytes, gpu->stream>>>((const float *)from, (float *)to, *what);
     else
         DISPATCH(dtype, T,
-                 (fold_kernel<T, false><<<grid, THREADS, bytes, mixt__cuda.stream>>>((const T *)from, (T *)to, *what)));
+                 (fold_kernel<T, false><<<grid, THREADS, bytes, gpu->stream>>>((const T *)from, (T *)to, *what)));
 }
 
-mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *f, mixt_dtype dtype, const void *src, void *folded)
+mixt_status mixt__cuda_fold_src(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
+                                const void *src, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     folding what = {.depth = (int)v->d,
@@ -126,11 +127,12 @@ mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *f, mixt_dtype dtype, cons
                     .front_d = (int)v->pad_d,
                     .stride = (int)v->stride,
                     .front = (int)f->front};
-    launch_fold(f, dtype, src, folded, dim3((unsigned)f->to.n, (unsigned)f->to.h), &what);
+    launch_fold(gpu, f, dtype, src, folded, dim3((unsigned)f->to.n, (unsigned)f->to.h), &what);
     return mixt__cuda_launched("folding a source");
 }
 
-mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *f, mixt_dtype dtype, const void *weight, void *folded)
+mixt_status mixt__cuda_fold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
+                                   const void *weight, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     folding what = {.depth = (int)v->kernel_d,
@@ -144,23 +146,22 @@ mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *f, mixt_dtype dtype, c
                     .stride_d = 1,
                     .stride = (int)v->stride,
                     .front = (int)f->lead};
-    launch_fold(f, dtype, weight, folded, dim3((unsigned)v->o, (unsigned)f->to.kernel_h), &what);
+    launch_fold(gpu, f, dtype, weight, folded, dim3((unsigned)v->o, (unsigned)f->to.kernel_h), &what);
     return mixt__cuda_launched("folding a weight");
 }
 
-mixt_status mixt__cuda_unfold_weight(const mixt__cuda_fold *f, mixt_dtype dtype, const float *folded, void *grad,
-                                     bool add)
+mixt_status mixt__cuda_unfold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
+                                     const float *folded, void *grad, bool add)
 {
     const mixt__cuda_conv *v = &f->from;
     unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_d * v->kernel_h * v->kernel_w * v->c, THREADS);
-    DISPATCH(dtype, T,
-             (unfold_weight_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(*f, folded, (T *)grad, add)));
+    DISPATCH(dtype, T, (unfold_weight_kernel<T><<<blocks, THREADS, 0, gpu->stream>>>(*f, folded, (T *)grad, add)));
     return mixt__cuda_launched("unfolding a gradient");
 }
 
-mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count)
+mixt_status mixt__cuda_conv_add(const mixt__cuda_device *gpu, float *grad, const float *extra, int64_t count)
 {
-    int64_t blocks = mixt__ceil_div(count, THREADS), most = (int64_t)mixt__cuda.multiprocessors * 16;
-    add_kernel<<<(unsigned)(blocks < most ? blocks : most), THREADS, 0, mixt__cuda.stream>>>(grad, extra, count);
+    int64_t blocks = mixt__ceil_div(count, THREADS), most = (int64_t)gpu->multiprocessors * 16;
+    add_kernel<<<(unsigned)(blocks < most ? blocks : most), THREADS, 0, gpu->stream>>>(grad, extra, count);
     return mixt__cuda_launched("adding to a gradient");
 }

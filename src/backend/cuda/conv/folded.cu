@@ -297,69 +297,70 @@ static size_t grad_shared(const mixt__cuda_conv *v)
     return (size_t)(STAGES * (PAIR * v->out_w * 128 + (PAIR + v->kernel_h - 1) * v->w * 32));
 }
 
-static int grad_blocks(const mixt__cuda_conv *v, mixt_dtype dtype)
+static int grad_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt_dtype dtype)
 {
     if (dtype == MIXT_DTYPE_TF32)
-        return mixt__cuda_folded_tf32_blocks(v);
-    int64_t pairs = mixt__ceil_div(v->out_h, PAIR) * v->n, most = 2 * mixt__cuda.multiprocessors * OUTPUTS / v->o;
+        return mixt__cuda_folded_tf32_blocks(gpu, v);
+    int64_t pairs = mixt__ceil_div(v->out_h, PAIR) * v->n, most = 2 * gpu->multiprocessors * OUTPUTS / v->o;
     most = most > 1 ? most : 1;
     return (int)(pairs < most ? pairs : most);
 }
 
-bool mixt__cuda_folded_supports(const mixt__cuda_fold *fold, mixt_dtype dtype)
+bool mixt__cuda_folded_supports(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
-    size_t limit = (size_t)mixt__cuda.shared_limit;
+    size_t limit = (size_t)gpu->shared_limit;
     if (dtype == MIXT_DTYPE_TF32)
-        return mixt__cuda_folded_tf32_supports(v);
-    return mixt__cuda.sm >= 80 && (dtype == MIXT_DTYPE_BF16 || dtype == MIXT_DTYPE_FP16) && v->c == CHANNELS &&
+        return mixt__cuda_folded_tf32_supports(gpu, v);
+    return gpu->sm >= 80 && (dtype == MIXT_DTYPE_BF16 || dtype == MIXT_DTYPE_FP16) && v->c == CHANNELS &&
            v->o % OUTPUTS == 0 && v->out_w % 16 == 0 && v->kernel_h * v->kernel_w <= TAPS && v->n < INT32_MAX &&
            v->out_h < 65535 * ROWS && forward_shared(v) <= limit && grad_shared(v) <= limit;
 }
 
-size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold, mixt_dtype dtype)
+size_t mixt__cuda_folded_partials(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
-    return (size_t)(grad_blocks(v, dtype) * v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
+    return (size_t)(grad_blocks(gpu, v, dtype) * v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
 }
 
-template <typename T> static mixt_status launch_forward(const job &j)
+template <typename T> static mixt_status launch_forward(const mixt__cuda_device *gpu, const job &j)
 {
     size_t bytes = forward_shared(&j.v);
     dim3 grid((unsigned)j.v.n, (unsigned)mixt__ceil_div(j.v.out_h, ROWS), (unsigned)(j.v.o / OUTPUTS));
     MIXT_TRY(mixt__cuda_check(
         cudaFuncSetAttribute(forward_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes), "conv2d"));
-    forward_kernel<T><<<grid, THREADS, bytes, mixt__cuda.stream>>>(j);
+    forward_kernel<T><<<grid, THREADS, bytes, gpu->stream>>>(j);
     return mixt__cuda_launched("conv2d, folded");
 }
 
-mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
-                                      const void *weight, const float *bias, void *dst)
+mixt_status mixt__cuda_folded_forward(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                      const void *src, const void *weight, const float *bias, void *dst)
 {
     if (dtype == MIXT_DTYPE_TF32)
-        return mixt__cuda_folded_tf32_forward(&fold->to, (const float *)src, (const float *)weight, bias, (float *)dst);
+        return mixt__cuda_folded_tf32_forward(gpu, &fold->to, (const float *)src, (const float *)weight, bias,
+                                              (float *)dst);
     job j = {};
     j.v = fold->to;
     j.src = src;
     j.weight = weight;
     j.bias = bias;
     j.dst = dst;
-    return dtype == MIXT_DTYPE_BF16 ? launch_forward<bf16>(j) : launch_forward<fp16>(j);
+    return dtype == MIXT_DTYPE_BF16 ? launch_forward<bf16>(gpu, j) : launch_forward<fp16>(gpu, j);
 }
 
-template <typename T> static mixt_status launch_grad(const job &j)
+template <typename T> static mixt_status launch_grad(const mixt__cuda_device *gpu, const job &j)
 {
     size_t bytes = grad_shared(&j.v);
     MIXT_TRY(mixt__cuda_check(
         cudaFuncSetAttribute(grad_weight_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
         "conv2d"));
-    grad_weight_kernel<T>
-        <<<dim3((unsigned)j.blocks, (unsigned)(j.v.o / OUTPUTS)), THREADS, bytes, mixt__cuda.stream>>>(j);
+    grad_weight_kernel<T><<<dim3((unsigned)j.blocks, (unsigned)(j.v.o / OUTPUTS)), THREADS, bytes, gpu->stream>>>(j);
     return mixt__cuda_launched("conv2d_grad_weight, folded");
 }
 
-mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
-                                          const void *grad_dst, float *partials, const mixt__tensor *grad, bool add)
+mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
+                                          const void *src, const void *grad_dst, float *partials,
+                                          const mixt__tensor *grad, bool add)
 {
     const mixt__cuda_conv *v = &fold->from;
     job j = {};
@@ -367,14 +368,13 @@ mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtyp
     j.src = src;
     j.grad_dst = grad_dst;
     j.partials = partials;
-    j.blocks = grad_blocks(&fold->to, dtype);
+    j.blocks = grad_blocks(gpu, &fold->to, dtype);
     MIXT_TRY(dtype == MIXT_DTYPE_TF32
-                 ? mixt__cuda_folded_tf32_grad_weight(&j.v, (const float *)src, (const float *)grad_dst, partials)
-             : dtype == MIXT_DTYPE_BF16 ? launch_grad<bf16>(j)
-                                        : launch_grad<fp16>(j));
+                 ? mixt__cuda_folded_tf32_grad_weight(gpu, &j.v, (const float *)src, (const float *)grad_dst, partials)
+             : dtype == MIXT_DTYPE_BF16 ? launch_grad<bf16>(gpu, j)
+                                        : launch_grad<fp16>(gpu, j));
     unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_d * v->kernel_h * v->kernel_w * v->c, THREADS / PARTS);
-    DISPATCH(
-        grad->dtype, T,
-        (finish_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(*fold, partials, j.blocks, (T *)grad->data, add)));
+    DISPATCH(grad->dtype, T,
+             (finish_kernel<T><<<blocks, THREADS, 0, gpu->stream>>>(*fold, partials, j.blocks, (T *)grad->data, add)));
     return mixt__cuda_launched("conv2d_grad_weight, folded");
 }

@@ -256,12 +256,13 @@ template <int KH> static __global__ void __launch_bounds__(GRAD_THREADS, 2) grad
 
 typedef void (*kernel)(const job);
 
-static mixt_status launch(kernel kernel, const job &j, dim3 grid, unsigned threads, size_t bytes)
+static mixt_status launch(const mixt__cuda_device *gpu, kernel kernel, const job &j, dim3 grid, unsigned threads,
+                          size_t bytes)
 {
     MIXT_TRY(mixt__cuda_check(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
                                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
                               "conv2d"));
-    kernel<<<grid, threads, bytes, mixt__cuda.stream>>>(j);
+    kernel<<<grid, threads, bytes, gpu->stream>>>(j);
     return mixt__cuda_launched("conv2d, folded in TF32");
 }
 
@@ -272,9 +273,9 @@ static size_t forward_shared(const mixt__cuda_conv *v)
 }
 
 /** Two blocks a multiprocessor, or as many as have work. */
-static int64_t blocks_for(int64_t work, int64_t parts)
+static int64_t blocks_for(const mixt__cuda_device *gpu, int64_t work, int64_t parts)
 {
-    int64_t most = mixt__ceil_div(2 * mixt__cuda.multiprocessors, parts);
+    int64_t most = mixt__ceil_div(2 * gpu->multiprocessors, parts);
     return work < most ? work : most;
 }
 
@@ -283,36 +284,36 @@ static int64_t tiles_of(const mixt__cuda_conv *v)
     return v->out_w / WIDE * mixt__ceil_div(v->out_h, TALL) * v->n;
 }
 
-bool mixt__cuda_folded_tf32_supports(const mixt__cuda_conv *v)
+bool mixt__cuda_folded_tf32_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
-    size_t limit = (size_t)mixt__cuda.shared_limit;
-    return mixt__cuda.sm >= 80 && v->c == CHANNELS && v->o % GRAD_OUTPUTS == 0 && v->o / FORWARD_OUTPUTS < 65536 &&
+    size_t limit = (size_t)gpu->shared_limit;
+    return gpu->sm >= 80 && v->c == CHANNELS && v->o % GRAD_OUTPUTS == 0 && v->o / FORWARD_OUTPUTS < 65536 &&
            v->out_w % WIDE == 0 && v->kernel_h <= TAPS && v->kernel_w <= TAPS && tiles_of(v) < INT32_MAX / 2 &&
            forward_shared(v) <= limit && GRAD_SHARED <= limit;
 }
 
-int mixt__cuda_folded_tf32_blocks(const mixt__cuda_conv *v)
+int mixt__cuda_folded_tf32_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
-    return (int)blocks_for(tiles_of(v), v->o / GRAD_OUTPUTS);
+    return (int)blocks_for(gpu, tiles_of(v), v->o / GRAD_OUTPUTS);
 }
 
-mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_conv *v, const float *src, const float *weight,
-                                           const float *bias, float *dst)
+mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
+                                           const float *weight, const float *bias, float *dst)
 {
     static const kernel kernels[TAPS] = {forward_kernel<1>, forward_kernel<2>, forward_kernel<3>, forward_kernel<4>};
-    int64_t parts = v->o / FORWARD_OUTPUTS, blocks = blocks_for(mixt__ceil_div(v->out_h, TALL) * v->n, parts);
+    int64_t parts = v->o / FORWARD_OUTPUTS, blocks = blocks_for(gpu, mixt__ceil_div(v->out_h, TALL) * v->n, parts);
     job j = {};
     j.v = *v;
     j.src = src;
     j.weight = weight;
     j.bias = bias;
     j.dst = dst;
-    return launch(kernels[v->kernel_h - 1], j, dim3((unsigned)blocks, (unsigned)parts), FORWARD_THREADS,
+    return launch(gpu, kernels[v->kernel_h - 1], j, dim3((unsigned)blocks, (unsigned)parts), FORWARD_THREADS,
                   forward_shared(v));
 }
 
-mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_conv *v, const float *src, const float *grad_dst,
-                                               float *partials)
+mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
+                                               const float *grad_dst, float *partials)
 {
     static const kernel kernels[TAPS] = {grad_weight_kernel<1>, grad_weight_kernel<2>, grad_weight_kernel<3>,
                                          grad_weight_kernel<4>};
@@ -321,6 +322,6 @@ mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_conv *v, const f
     j.src = src;
     j.grad_dst = grad_dst;
     j.partials = partials;
-    dim3 grid((unsigned)mixt__cuda_folded_tf32_blocks(v), (unsigned)(v->o / GRAD_OUTPUTS));
-    return launch(kernels[v->kernel_h - 1], j, grid, GRAD_THREADS, GRAD_SHARED);
+    dim3 grid((unsigned)mixt__cuda_folded_tf32_blocks(gpu, v), (unsigned)(v->o / GRAD_OUTPUTS));
+    return launch(gpu, kernels[v->kernel_h - 1], j, grid, GRAD_THREADS, GRAD_SHARED);
 }

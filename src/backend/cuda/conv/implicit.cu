@@ -272,10 +272,10 @@ static int64_t tiles_of(int64_t rows, int64_t columns)
 }
 
 /** Slices that one part of grad_weight's depth takes: as few rounds of resident blocks for the work as can be. */
-static int64_t slices_of(const mixt__cuda_conv *v)
+static int64_t slices_of(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
     int64_t rows = v->kernel_h * v->kernel_w * v->c, tiles = tiles_of(rows, v->o);
-    int64_t all = mixt__ceil_div(v->n * v->out_h * v->out_w, DEPTH), resident = 2 * (int64_t)mixt__cuda.multiprocessors;
+    int64_t all = mixt__ceil_div(v->n * v->out_h * v->out_w, DEPTH), resident = 2 * (int64_t)gpu->multiprocessors;
     int64_t most = part_bytes / (rows * v->o * (int64_t)sizeof(float)), best = all;
     double least = 0;
     for (int64_t parts = 1; parts <= (most > 1 ? most : 1) && parts <= 128 && (parts == 1 || all / parts >= 8);
@@ -290,73 +290,79 @@ static int64_t slices_of(const mixt__cuda_conv *v)
     return best;
 }
 
-static int64_t parts_of(const mixt__cuda_conv *v)
+static int64_t parts_of(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
-    return mixt__ceil_div(mixt__ceil_div(v->n * v->out_h * v->out_w, DEPTH), slices_of(v));
+    return mixt__ceil_div(mixt__ceil_div(v->n * v->out_h * v->out_w, DEPTH), slices_of(gpu, v));
 }
 
-bool mixt__cuda_implicit_supports(const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+bool mixt__cuda_implicit_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
     int64_t depth = kind == MIXT_CONV_FORWARD ? v->c : v->o, columns = kind == MIXT_CONV_GRAD_SRC ? v->c : v->o;
     bool fits = kind == MIXT_CONV_GRAD_WEIGHT ? v->c % 4 == 0 : depth % DEPTH == 0;
     int64_t pad_h = v->h + 2 * v->pad, pad_w = v->w + 2 * v->pad;
-    return !v->volume && mixt__cuda.sm >= 80 && fits && columns % 4 == 0 && pad_h <= EDGE && pad_w <= EDGE && v->stride <= 64 &&
-           v->n * pad_h * pad_w * v->c < INT32_MAX &&
+    return !v->volume && gpu->sm >= 80 && fits && columns % 4 == 0 && pad_h <= EDGE && pad_w <= EDGE &&
+           v->stride <= 64 && v->n * pad_h * pad_w * v->c < INT32_MAX &&
            v->n * (v->out_h + v->pad) * (v->out_w + v->pad) * v->o < INT32_MAX &&
            v->o * v->kernel_h * v->kernel_w * v->c < INT32_MAX;
 }
 
-size_t mixt__cuda_implicit_workspace(const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+size_t mixt__cuda_implicit_workspace(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
     size_t weights = (size_t)(v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
-    return kind == MIXT_CONV_FORWARD ? weights : kind == MIXT_CONV_GRAD_WEIGHT ? weights * (size_t)parts_of(v) : 0;
+    return kind == MIXT_CONV_FORWARD ? weights : kind == MIXT_CONV_GRAD_WEIGHT ? weights * (size_t)parts_of(gpu, v) : 0;
 }
 
-static mixt_status turn(const float *src, float *dst, int64_t rows, int64_t columns, int64_t parts, bool add)
+static mixt_status turn(const mixt__cuda_device *gpu, const float *src, float *dst, int64_t rows, int64_t columns,
+                        int64_t parts, bool add)
 {
     dim3 grid((unsigned)mixt__ceil_div(columns, TURN), (unsigned)mixt__ceil_div(rows, TURN));
-    turn_kernel<<<grid, THREADS, 0, mixt__cuda.stream>>>(src, dst, (int)rows, (int)columns, (int)parts, add);
+    turn_kernel<<<grid, THREADS, 0, gpu->stream>>>(src, dst, (int)rows, (int)columns, (int)parts, add);
     return mixt__cuda_launched("turning a weight");
 }
 
-static mixt_status launch(void (*kernel)(const job), int64_t blocks, int64_t layers, int shared, const job &j)
+static mixt_status launch(const mixt__cuda_device *gpu, void (*kernel)(const job), int64_t blocks, int64_t layers,
+                          int shared, const job &j)
 {
     MIXT_TRY(mixt__cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
                               "asking for shared memory"));
-    kernel<<<dim3((unsigned)blocks, (unsigned)layers), THREADS, (size_t)shared, mixt__cuda.stream>>>(j);
+    kernel<<<dim3((unsigned)blocks, (unsigned)layers), THREADS, (size_t)shared, gpu->stream>>>(j);
     return mixt__cuda_launched("conv2d_implicit");
 }
 
-static mixt_status make_pixels(const job &j, bool turned)
+static mixt_status make_pixels(const mixt__cuda_device *gpu, const job &j, bool turned)
 {
     int64_t classes = turned ? (int64_t)j.stride * j.stride : 1, step = turned ? j.stride : 1;
     int64_t pixels = (int64_t)j.images * mixt__ceil_div(j.dst_h, step) * mixt__ceil_div(j.dst_w, step);
     int64_t blocks = tiles_of(pixels, j.columns);
     constexpr int wide = SLOTS * (128 * PITCH + DEPTH * 128) * 4, tall = SLOTS * (256 * PITCH + DEPTH * 64) * 4;
     if (narrow(j.columns))
-        return launch(turned ? pixels_kernel<256, 64, true> : pixels_kernel<256, 64, false>, blocks, classes, tall, j);
-    return launch(turned ? pixels_kernel<128, 128, true> : pixels_kernel<128, 128, false>, blocks, classes, wide, j);
+        return launch(gpu, turned ? pixels_kernel<256, 64, true> : pixels_kernel<256, 64, false>, blocks, classes, tall,
+                      j);
+    return launch(gpu, turned ? pixels_kernel<128, 128, true> : pixels_kernel<128, 128, false>, blocks, classes, wide,
+                  j);
 }
 
-static mixt_status make_weight(job *j, const mixt__cuda_conv *v, float *dst, void *workspace, bool add)
+static mixt_status make_weight(const mixt__cuda_device *gpu, job *j, const mixt__cuda_conv *v, float *dst,
+                               void *workspace, bool add)
 {
-    int64_t parts = parts_of(v), blocks;
+    int64_t parts = parts_of(gpu, v), blocks;
     constexpr int wide = SLOTS * DEPTH * 256 * 4, tall = SLOTS * DEPTH * 320 * 4;
     j->dst = static_cast<float *>(workspace);
     j->rows = (int)(v->kernel_h * v->kernel_w * v->c);
-    j->slices = (int)slices_of(v);
+    j->slices = (int)slices_of(gpu, v);
     j->by_w = divider_of((uint32_t)v->out_w);
     j->by_h = divider_of((uint32_t)v->out_h);
     blocks = tiles_of(j->rows, v->o);
     if (narrow(v->o))
-        MIXT_TRY(launch(weight_kernel<256, 64>, blocks, parts, tall, *j));
+        MIXT_TRY(launch(gpu, weight_kernel<256, 64>, blocks, parts, tall, *j));
     else
-        MIXT_TRY(launch(weight_kernel<128, 128>, blocks, parts, wide, *j));
-    return turn(j->dst, dst, j->rows, v->o, parts, add);
+        MIXT_TRY(launch(gpu, weight_kernel<128, 128>, blocks, parts, wide, *j));
+    return turn(gpu, j->dst, dst, j->rows, v->o, parts, add);
 }
 
-mixt_status mixt__cuda_implicit_run(const mixt__cuda_conv *v, mixt__cuda_conv_kind kind, const float *a, const float *b,
-                                    const float *bias, float *dst, void *workspace, bool add)
+mixt_status mixt__cuda_implicit_run(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind,
+                                    const float *a, const float *b, const float *bias, float *dst, void *workspace,
+                                    bool add)
 {
     bool turned = kind == MIXT_CONV_GRAD_SRC;
     job j = {};
@@ -376,10 +382,10 @@ mixt_status mixt__cuda_implicit_run(const mixt__cuda_conv *v, mixt__cuda_conv_ki
     j.depth = (int)(turned ? v->o : v->c);
     j.columns = (int)(turned ? v->c : v->o);
     if (kind == MIXT_CONV_GRAD_WEIGHT)
-        return make_weight(&j, v, dst, workspace, add);
+        return make_weight(gpu, &j, v, dst, workspace, add);
     if (kind == MIXT_CONV_FORWARD) {
         j.right = static_cast<const float *>(workspace);
-        MIXT_TRY(turn(b, static_cast<float *>(workspace), v->o, v->kernel_h * v->kernel_w * v->c, 1, false));
+        MIXT_TRY(turn(gpu, b, static_cast<float *>(workspace), v->o, v->kernel_h * v->kernel_w * v->c, 1, false));
     }
-    return make_pixels(j, turned);
+    return make_pixels(gpu, j, turned);
 }

@@ -111,9 +111,9 @@ template <typename T, typename R> static __global__ void grad_weight_kernel(cons
 
 /* ---- candidates ---- */
 
-static unsigned blocks_of(int64_t count)
+static unsigned blocks_of(const mixt__cuda_device *gpu, int64_t count)
 {
-    int64_t most = (int64_t)mixt__cuda.multiprocessors * 64;
+    int64_t most = (int64_t)gpu->multiprocessors * 64;
     return (unsigned)(count < most ? count : most);
 }
 
@@ -132,30 +132,32 @@ static mixt_status forward(const mixt__call *call)
 {
     const mixt__conv2d_attrs *at = (const mixt__conv2d_attrs *)call->attrs;
     job j = job_of(call, MIXT_CONV_FORWARD);
-    unsigned blocks = blocks_of(mixt__ceil_div(mixt__tensor_count(&call->out[0]), THREADS));
+    unsigned blocks = blocks_of(mixt__cuda_of(call), mixt__ceil_div(mixt__tensor_count(&call->out[0]), THREADS));
     j.bias = at->bias ? (const float *)call->in[2].data : NULL;
     if (blocks)
-        DISPATCH(call->in[0].dtype, T, (forward_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
+        DISPATCH(call->in[0].dtype, T, (forward_kernel<T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(j)));
     return mixt__cuda_launched(call->op->name);
 }
 
 static mixt_status grad_src(const mixt__call *call)
 {
     job j = job_of(call, MIXT_CONV_GRAD_SRC);
-    unsigned blocks = blocks_of(mixt__ceil_div(mixt__tensor_count(&call->out[0]), THREADS));
+    unsigned blocks = blocks_of(mixt__cuda_of(call), mixt__ceil_div(mixt__tensor_count(&call->out[0]), THREADS));
     if (blocks)
-        DISPATCH(call->in[0].dtype, T, (grad_src_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
+        DISPATCH(call->in[0].dtype, T, (grad_src_kernel<T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(j)));
     return mixt__cuda_launched(call->op->name);
 }
 
 static mixt_status grad_weight(const mixt__call *call)
 {
     job j = job_of(call, MIXT_CONV_GRAD_WEIGHT);
-    unsigned blocks = blocks_of(mixt__tensor_count(&call->out[0]));
+    unsigned blocks = blocks_of(mixt__cuda_of(call), mixt__tensor_count(&call->out[0]));
     if (blocks && call->out[0].dtype == MIXT_DTYPE_FP32)
-        DISPATCH(call->in[0].dtype, T, (grad_weight_kernel<T, float><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
+        DISPATCH(call->in[0].dtype, T,
+                 (grad_weight_kernel<T, float><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(j)));
     else if (blocks)
-        DISPATCH(call->in[0].dtype, T, (grad_weight_kernel<T, T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
+        DISPATCH(call->in[0].dtype, T,
+                 (grad_weight_kernel<T, T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(j)));
     return mixt__cuda_launched(call->op->name);
 }
 

@@ -16,16 +16,15 @@ mixt_status mixt__cudnn_check(cudnnStatus_t status, const char *what)
                       detail);
 }
 
-cudnnHandle_t mixt__cudnn_handle(void)
+cudnnHandle_t mixt__cudnn_handle(mixt__cuda_device *gpu)
 {
-    static cudnnHandle_t handle;
-    if (handle)
-        return handle;
-    cudnnHandle_t made = NULL;
+    cudnnHandle_t *handle = &gpu->cudnn.handles[0], made = NULL;
+    if (*handle)
+        return *handle;
     if (mixt__cudnn_check(cudnnCreate(&made), "opening the library") == MIXT_OK &&
-        mixt__cudnn_check(cudnnSetStream(made, mixt__cuda.stream), "setting the stream") == MIXT_OK)
-        handle = made;
-    return handle;
+        mixt__cudnn_check(cudnnSetStream(made, gpu->stream), "setting the stream") == MIXT_OK)
+        *handle = made;
+    return *handle;
 }
 
 cudnnDataType_t mixt__cudnn_type(mixt_dtype dtype)
@@ -35,12 +34,13 @@ cudnnDataType_t mixt__cudnn_type(mixt_dtype dtype)
                                       : CUDNN_DATA_FLOAT;
 }
 
-void mixt__cudnn_begin(mixt__cudnn_graph *g, const char *name)
+void mixt__cudnn_begin(mixt__cudnn_graph *g, mixt__cuda_device *gpu, const char *name)
 {
     memset(g, 0, sizeof *g);
+    g->gpu = gpu;
     g->name = name;
     g->hash = g->kind = 1469598103934665603u;
-    if (!mixt__cudnn_handle())
+    if (!mixt__cudnn_handle(gpu))
         g->status = MIXT_ERROR_DEVICE;
 }
 

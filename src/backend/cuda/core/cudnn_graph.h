@@ -1,7 +1,8 @@
 /* A small builder over cuDNN's graph API: tensors and operations in, a chosen execution plan out.
  *
  * Tensors are small handles of the graph that made them; 0 is none. A failure sticks: later calls on the graph do
- * nothing, and mixt__cudnn_choose reports it. Plans never change, so calls that build the same graph share one. Only
+ * nothing, and mixt__cudnn_choose reports it. Plans never change, so calls of a
+ * device that build the same graph share one. Only
  * engines that give the same bits every time are taken.
  */
 #ifndef MIXT_BACKEND_CUDA_CORE_CUDNN_GRAPH_H
@@ -21,6 +22,7 @@ typedef struct mixt__cudnn_shape {
 } mixt__cudnn_shape;
 
 typedef struct mixt__cudnn_graph {
+    mixt__cuda_device *gpu;
     const char *name; // for the log and for the key of the choice
     mixt_status status;
     uint64_t hash; // of everything that was described
@@ -37,7 +39,7 @@ typedef struct mixt__cudnn_graph {
 } mixt__cudnn_graph;
 
 /** A graph with nothing in it; `name` is borrowed. */
-void mixt__cudnn_begin(mixt__cudnn_graph *g, const char *name);
+void mixt__cudnn_begin(mixt__cudnn_graph *g, mixt__cuda_device *gpu, const char *name);
 /** Makes one graph of all that was described, with a handle that this thread alone uses. */
 mixt_status mixt__cudnn_finish(mixt__cudnn_graph *g, cudnnHandle_t handle);
 /** Frees the descriptors; a plan that was chosen stays. */
@@ -104,13 +106,15 @@ typedef struct mixt__cudnn_wish {
 typedef struct mixt__cudnn_plan mixt__cudnn_plan;
 
 /** The fastest engine that the wish allows: remembered, or timed on scratch memory when the data is large enough for
- *  that to matter. Fails when cuDNN has none, with its reason. Plans stay until the process ends: asking again for the
+ *  that to matter. Fails when cuDNN has none, with its reason. Plans stay as long as the device: asking again for the
  *  same graph, from supports and then from prepare, or for the next layer, costs next to nothing. */
 mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan **plan);
 
 /** While it is on, mixt__cudnn_choose fails for graphs that it does not know yet, and remembers them; when it ends,
  * their plans are built on all cores, so that choosing them finds the slow part done. */
-void mixt__cudnn_foresee(bool on);
+void mixt__cudnn_foresee(mixt__cuda_device *gpu, bool on);
+/** Forgets the plans of a device that nobody works with. */
+void mixt__cudnn_drop(mixt__cuda_device *gpu);
 
 size_t mixt__cudnn_workspace(const mixt__cudnn_plan *plan);
 /** Seconds that the chosen engine took; 0 when it was not timed. */
@@ -120,7 +124,7 @@ double mixt__cudnn_seconds(const mixt__cudnn_plan *plan);
 mixt_status mixt__cudnn_run(const mixt__cudnn_plan *plan, void *const *pointers, void *workspace);
 
 /** A handle bound to the stream; NULL after a failure, which has been recorded. */
-cudnnHandle_t mixt__cudnn_handle(void);
+cudnnHandle_t mixt__cudnn_handle(mixt__cuda_device *gpu);
 /** A failure in cuDNN's words, or MIXT_OK. */
 mixt_status mixt__cudnn_check(cudnnStatus_t status, const char *what);
 

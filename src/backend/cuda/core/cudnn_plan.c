@@ -2,8 +2,9 @@
  *
  * cuDNN's heuristic proposes engine configurations, best first. Those with forbidden numerical notes are left out, the
  * first few of the rest are built (cudnn_search.h) and timed on scratch memory one after the other, and the winner is
- * kept as engine and knobs, which is all that is needed to build it again. Plans are immutable and shared by all calls
- * with the same graph; graphs that cuDNN refused are remembered too, so that the next layer does not ask again.
+ * kept as engine and knobs, which is all that is needed to build it again. Plans are immutable and shared by all of the
+ * device's calls with the same graph; graphs that cuDNN refused are remembered too, so that the next layer does not ask
+ * again.
  *
  * Engines that were timed for a batch serve batches near to it too: who looks for the largest batch that fits does not
  * time them for each.
@@ -37,6 +38,7 @@ static const double SEARCH_SECONDS = 1.5;
 
 struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
+    mixt__cuda_device *gpu;
     bool rough;        // the first proposal, for want of time: see mixt__backend
     char refusal[400]; // cuDNN has no engine for it
     char key[MIXT_CUDNN_KEY], text[256];
@@ -54,26 +56,22 @@ struct mixt__cudnn_plan {
     uint64_t values[MIXT_CUDNN_TENSORS];
 };
 
-static mixt__cudnn_plan *plans;
-static bool foreseeing;
-static unsigned steps; // that were looked ahead to
-
 /* ---- built late ---- */
 
 /** The first of what waits, for all plans of one step: their building shares the cores. */
-static void build_step(unsigned step)
+static void build_step(mixt__cuda_device *gpu, unsigned step)
 {
     int count = 0;
-    for (const mixt__cudnn_plan *p = plans; p; p = p->next)
+    for (const mixt__cudnn_plan *p = gpu->cudnn.plans; p; p = p->next)
         count += p->late && p->step == step && !p->late->built;
     mixt__cudnn_search **list = mixt__alloc((size_t)count * sizeof *list);
     if (!list)
         return;
     count = 0;
-    for (const mixt__cudnn_plan *p = plans; p; p = p->next)
+    for (const mixt__cudnn_plan *p = gpu->cudnn.plans; p; p = p->next)
         if (p->late && p->step == step && !p->late->built)
             list[count++] = p->late;
-    mixt__cudnn_search_build_first(list, count);
+    mixt__cudnn_search_build_first(gpu, list, count);
     mixt__free(list);
 }
 
@@ -82,10 +80,10 @@ static mixt_status build_late(const mixt__cudnn_plan *p, cudnnBackendDescriptor_
 {
     mixt__cudnn_search *s = p->late;
     if (!s->built)
-        build_step(p->step);
+        build_step(p->gpu, p->step);
     for (int i = 0; i < s->allowed; i++) {
         if (i == s->built)
-            mixt__cudnn_search_build(s, 1);
+            mixt__cudnn_search_build(p->gpu, s, 1);
         *plan = s->list[i].plan;
         if (!s->list[i].status && s->list[i].workspace_bytes <= p->workspace_bytes)
             return MIXT_OK;
@@ -108,7 +106,7 @@ static bool postpone(mixt__cudnn_plan *p, const mixt__cudnn_wish *wish, mixt__cu
         i++;
     if (s->built || i == s->allowed)
         return false;
-    mixt__account *before = mixt__account_use(NULL); // plans are the process's, not the run's
+    mixt__account *before = mixt__account_use(NULL); // plans are the device's, not the run's
     p->late = mixt__alloc(sizeof *p->late);
     mixt__account_use(before);
     if (!p->late)
@@ -117,7 +115,7 @@ static bool postpone(mixt__cudnn_plan *p, const mixt__cudnn_wish *wish, mixt__cu
     *p->late = *s;
     memset(s, 0, sizeof *s);
     p->workspace_bytes = bytes;
-    p->step = steps;
+    p->step = p->gpu->cudnn.steps;
     return true;
 }
 
@@ -143,7 +141,7 @@ mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, vo
     if (!status)
         status = cudnnBackendFinalize(pack);
     if (!status)
-        status = cudnnBackendExecute(mixt__cudnn_handle(), plan, pack);
+        status = cudnnBackendExecute(mixt__cudnn_handle(p->gpu), plan, pack);
     mixt__cudnn_destroy(pack);
     return mixt__cudnn_check(status, p->key);
 }
@@ -169,7 +167,7 @@ static double time_plan(const mixt__cudnn_plan *p, char *memory)
         pointers[i] = memory;
         memory += (p->bytes[i] + 255) / 256 * 256;
     }
-    double seconds = t.workspace ? mixt__cuda_time(run_timed, &t) : -1;
+    double seconds = t.workspace ? mixt__cuda_time(p->gpu, run_timed, &t) : -1;
     mixt__cuda_scratch_free(t.workspace);
     return seconds;
 }
@@ -192,7 +190,7 @@ static int wanted_of(const mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 static void *timing_memory(const mixt__cudnn_plan *p)
 {
     void *memory = mixt__cuda_scratch(timing_bytes(p));
-    if (memory && cudaMemsetAsync(memory, 0x3c, timing_bytes(p), mixt__cuda.stream) != cudaSuccess) {
+    if (memory && cudaMemsetAsync(memory, 0x3c, timing_bytes(p), p->gpu->stream) != cudaSuccess) {
         mixt__cuda_scratch_free(memory);
         return NULL;
     }
@@ -240,7 +238,7 @@ static mixt__cudnn_built *best_of(mixt__cudnn_search *s, mixt__cudnn_plan *p, co
         if (i == s->built && found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
             break;
         if (i == s->built)
-            mixt__cudnn_search_build(s, memory ? wanted - found : 1);
+            mixt__cudnn_search_build(p->gpu, s, memory ? wanted - found : 1);
         mixt__cudnn_built *b = &s->list[i];
         b->choice.seconds = try_built(p, b, wish, memory);
         found += b->choice.seconds >= 0;
@@ -279,7 +277,7 @@ static bool recall(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mix
     if (p->rough && postpone(p, wish, s))
         return true;
     if (!s->built)
-        mixt__cudnn_search_build(s, 1);
+        mixt__cudnn_search_build(p->gpu, s, 1);
     if (s->list[0].status)
         return false;
     adopt(p, s, &s->list[0]);
@@ -316,9 +314,9 @@ static mixt_status search(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wi
 /** An earlier choice for this graph, or for one whose batch is near. */
 static bool find_kept(const mixt__cudnn_plan *p, mixt__cudnn_choice *kept)
 {
-    if (mixt__cuda_choice_get(p->key, kept, sizeof *kept))
+    if (mixt__cuda_choice_get(p->gpu, p->key, kept, sizeof *kept))
         return true;
-    for (const mixt__cudnn_plan *q = plans; q && p->batch; q = q->next)
+    for (const mixt__cudnn_plan *q = p->gpu->cudnn.plans; q && p->batch; q = q->next)
         if (q != p && q->plan && q->kind == p->kind && NEAR * llabs(q->batch - p->batch) <= p->batch) {
             *kept = q->choice;
             return true;
@@ -331,7 +329,7 @@ static void agree(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt
 {
     mixt__cudnn_choice first = p->choice;
     cudnnBackendDescriptor_t plan = p->plan, config = p->config;
-    if (mixt__cuda_choice_put(p->key, &first, sizeof first))
+    if (mixt__cuda_choice_put(p->gpu, p->key, &first, sizeof first))
         return;
     mixt__cudnn_search_end(s);
     if (recall(g, wish, p, &first, s)) {
@@ -345,7 +343,7 @@ static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mi
 {
     mixt__cudnn_choice kept, known;
     if (!g->graph)
-        MIXT_TRY(mixt__cudnn_finish(g, mixt__cudnn_handle()));
+        MIXT_TRY(mixt__cudnn_finish(g, mixt__cudnn_handle(p->gpu)));
     bool found = find_kept(p, &kept), recalled = found && recall(g, wish, p, &kept, s);
     if (recalled) {
         p->rough = p->late != NULL;
@@ -354,7 +352,7 @@ static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mi
             mixt__cudnn_search_end(s);
         MIXT_TRY(search(g, wish, p, s));
     }
-    if (!p->rough && !(recalled && mixt__cuda_choice_get(p->key, &known, sizeof known)))
+    if (!p->rough && !(recalled && mixt__cuda_choice_get(p->gpu, p->key, &known, sizeof known)))
         agree(g, wish, p, s);
     return MIXT_OK;
 }
@@ -362,7 +360,7 @@ static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mi
 /** The same, with what was built ahead. */
 static mixt_status choose_now(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p)
 {
-    mixt__cudnn_ahead *ahead = mixt__cudnn_ahead_take(p->key);
+    mixt__cudnn_ahead *ahead = mixt__cudnn_ahead_take(p->gpu, p->key);
     mixt__cudnn_search empty = {0};
     bool usable = ahead && ahead->graph.graph && ahead->graph.status == MIXT_OK;
     mixt_status status = usable ? choose(&ahead->graph, wish, p, &ahead->search) : choose(g, wish, p, &empty);
@@ -391,24 +389,44 @@ static mixt_status foresee(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, c
 {
     mixt__cudnn_choice kept;
     bool known = find_kept(p, &kept);
-    if (!mixt__cudnn_ahead_has(p->key))
+    if (!mixt__cudnn_ahead_has(p->gpu, p->key))
         mixt__cudnn_ahead_add(p->key, g, wish, p->rough ? 0 : wanted_of(p, wish), known ? &kept : NULL);
     return mixt__fail(MIXT_ERROR_DEVICE, "not built yet");
 }
 
-void mixt__cudnn_foresee(bool on)
+void mixt__cudnn_foresee(mixt__cuda_device *gpu, bool on)
 {
-    foreseeing = on;
-    steps += on;
+    gpu->cudnn.foreseeing = on;
+    gpu->cudnn.steps += on;
     if (!on)
-        mixt__cudnn_ahead_build();
+        mixt__cudnn_ahead_build(gpu);
+}
+
+void mixt__cudnn_drop(mixt__cuda_device *gpu)
+{
+    for (mixt__cudnn_plan *p = gpu->cudnn.plans, *next; p; p = next) {
+        next = p->next;
+        mixt__cudnn_destroy(p->plan);
+        mixt__cudnn_destroy(p->config);
+        if (p->late)
+            mixt__cudnn_search_end(p->late);
+        mixt__free(p->late);
+        mixt__free(p);
+    }
+    gpu->cudnn.plans = NULL;
+    for (mixt__cudnn_ahead *a = gpu->cudnn.waiting, *next; a; a = next) {
+        next = a->next;
+        mixt__cudnn_ahead_free(a);
+    }
+    gpu->cudnn.waiting = NULL;
 }
 
 mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan **plan)
 {
     *plan = NULL;
     MIXT_TRY(g->status);
-    mixt__cudnn_plan made = {.rough = mixt__cuda.base.rough, .batch = g->batch}, *p = plans;
+    mixt__cuda_cudnn *cudnn = &g->gpu->cudnn;
+    mixt__cudnn_plan made = {.gpu = g->gpu, .rough = g->gpu->base.rough, .batch = g->batch}, *p = cudnn->plans;
     made.kind = g->kind + wish->strict_fp32 + 2u * wish->any_order;
     snprintf(made.key, sizeof made.key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
              wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");
@@ -416,14 +434,14 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
         p = p->next;
     if (!p) {
         list_tensors(g, &made);
-        if (foreseeing)
+        if (cudnn->foreseeing)
             return foresee(g, wish, &made);
         p = mixt__alloc(sizeof *p);
         if (!p)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan of cuDNN");
         *p = made;
-        p->next = plans;
-        plans = p;
+        p->next = cudnn->plans;
+        cudnn->plans = p;
         if (choose_now(g, wish, p) != MIXT_OK)
             snprintf(p->refusal, sizeof p->refusal, "%s", mixt_error_text());
     }

@@ -1,5 +1,5 @@
-/* Threads that build plans. Each has a handle of cuDNN's of its own, since a handle serves one thread at a time; a
- * graph is finished by the handle of the thread that then asks for its engines. */
+/* Threads that build plans. Each has a handle of cuDNN's of its own on the device, since a handle serves one thread at
+ * a time; a graph is finished by the handle of the thread that then asks for its engines. */
 #include "backend/cuda/core/cudnn_search.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS_LEAST = 3, THREADS_MOST = 16 };
+enum { THREADS_LEAST = 3, THREADS_MOST = MIXT_CUDNN_THREADS };
 
 /* ---- what is allowed ---- */
 
@@ -62,6 +62,7 @@ void mixt__cudnn_search_end(mixt__cudnn_search *s)
 
 /** Numbered work, taken by whoever is free. */
 typedef struct work {
+    mixt__cuda_device *gpu;
     void (*one)(void *items, int index, cudnnHandle_t handle);
     void *items;
     int count;
@@ -78,6 +79,7 @@ typedef struct worker {
 static void *serve(void *argument)
 {
     const worker *w = argument;
+    mixt__cuda_enter(&w->work->gpu->base);
     for (int i; (i = atomic_fetch_add(&w->work->next, 1)) < w->work->count;)
         w->work->one(w->work->items, i, w->handle);
     return NULL;
@@ -90,11 +92,11 @@ static int thread_limit(void)
 }
 
 /** The first thread has the handle of the stream; the others' stay for the next time. */
-static cudnnHandle_t handle_of(int thread)
+static cudnnHandle_t handle_of(mixt__cuda_device *gpu, int thread)
 {
-    static cudnnHandle_t handles[THREADS_MOST];
+    cudnnHandle_t *handles = gpu->cudnn.handles;
     if (!thread)
-        return mixt__cudnn_handle();
+        return mixt__cudnn_handle(gpu);
     if (!handles[thread] && cudnnCreate(&handles[thread]) != CUDNN_STATUS_SUCCESS)
         handles[thread] = NULL;
     return handles[thread];
@@ -106,7 +108,7 @@ static void share_out(work *w)
     worker workers[THREADS_MOST];
     int threads = thread_limit() < w->count ? thread_limit() : w->count;
     for (int i = threads - 1; i >= 0; i--) { // this thread works while the others do
-        workers[i] = (worker){.work = w, .handle = handle_of(i)};
+        workers[i] = (worker){.work = w, .handle = handle_of(w->gpu, i)};
         if (i)
             workers[i].running = workers[i].handle && !pthread_create(&workers[i].thread, NULL, serve, &workers[i]);
         else
@@ -124,11 +126,11 @@ static void build_one(void *items, int index, cudnnHandle_t handle)
     mixt__cudnn_build((mixt__cudnn_built *)items + index, handle);
 }
 
-void mixt__cudnn_search_build(mixt__cudnn_search *s, int count)
+void mixt__cudnn_search_build(mixt__cuda_device *gpu, mixt__cudnn_search *s, int count)
 {
     int left = s->allowed - s->built, most = thread_limit();
     count = count < left ? count : left;
-    work w = {.one = build_one, .items = s->list + s->built, .count = count < most ? count : most};
+    work w = {.gpu = gpu, .one = build_one, .items = s->list + s->built, .count = count < most ? count : most};
     if (w.count > 0)
         share_out(&w);
     s->built += w.count > 0 ? w.count : 0;
@@ -141,9 +143,9 @@ static void build_first(void *items, int index, cudnnHandle_t handle)
     s->built = 1;
 }
 
-void mixt__cudnn_search_build_first(mixt__cudnn_search **searches, int count)
+void mixt__cudnn_search_build_first(mixt__cuda_device *gpu, mixt__cudnn_search **searches, int count)
 {
-    work w = {.one = build_first, .items = searches, .count = count};
+    work w = {.gpu = gpu, .one = build_first, .items = searches, .count = count};
     if (count > 0)
         share_out(&w);
 }
@@ -155,8 +157,6 @@ void mixt__cudnn_search_skip(mixt__cudnn_search *s, int first)
 }
 
 /* ---- many graphs ---- */
-
-static mixt__cudnn_ahead *waiting;
 
 void mixt__cudnn_ahead_add(const char *key, mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, int wanted,
                            const mixt__cudnn_choice *kept)
@@ -172,8 +172,9 @@ void mixt__cudnn_ahead_add(const char *key, mixt__cudnn_graph *g, const mixt__cu
     a->is_kept = kept != NULL;
     if (kept)
         a->kept = *kept;
-    a->next = waiting;
-    waiting = a;
+    mixt__cuda_cudnn *cudnn = &a->graph.gpu->cudnn;
+    a->next = cudnn->waiting;
+    cudnn->waiting = a;
 }
 
 /** What fails is found again, and told, by who asks for the graph. */
@@ -193,16 +194,16 @@ static void build_ahead(void *items, int index, cudnnHandle_t handle)
         mixt__cudnn_build(&s->list[s->built], handle);
 }
 
-void mixt__cudnn_ahead_build(void)
+void mixt__cudnn_ahead_build(mixt__cuda_device *gpu)
 {
     int count = 0;
-    for (mixt__cudnn_ahead *a = waiting; a; a = a->next)
+    for (mixt__cudnn_ahead *a = gpu->cudnn.waiting; a; a = a->next)
         count++;
     mixt__cudnn_ahead **list = count ? mixt__alloc((size_t)count * sizeof *list) : NULL;
     if (!list)
         return;
-    work w = {.one = build_ahead, .items = list};
-    for (mixt__cudnn_ahead *a = waiting; a; a = a->next)
+    work w = {.gpu = gpu, .one = build_ahead, .items = list};
+    for (mixt__cudnn_ahead *a = gpu->cudnn.waiting; a; a = a->next)
         if (!a->graph.graph)
             list[w.count++] = a;
     if (w.count)
@@ -210,9 +211,9 @@ void mixt__cudnn_ahead_build(void)
     mixt__free(list);
 }
 
-mixt__cudnn_ahead *mixt__cudnn_ahead_take(const char *key)
+mixt__cudnn_ahead *mixt__cudnn_ahead_take(mixt__cuda_device *gpu, const char *key)
 {
-    for (mixt__cudnn_ahead **at = &waiting; *at; at = &(*at)->next)
+    for (mixt__cudnn_ahead **at = &gpu->cudnn.waiting; *at; at = &(*at)->next)
         if (!strcmp((*at)->key, key)) {
             mixt__cudnn_ahead *found = *at;
             *at = found->next;
@@ -221,9 +222,9 @@ mixt__cudnn_ahead *mixt__cudnn_ahead_take(const char *key)
     return NULL;
 }
 
-bool mixt__cudnn_ahead_has(const char *key)
+bool mixt__cudnn_ahead_has(const mixt__cuda_device *gpu, const char *key)
 {
-    const mixt__cudnn_ahead *a = waiting;
+    const mixt__cudnn_ahead *a = gpu->cudnn.waiting;
     while (a && strcmp(a->key, key))
         a = a->next;
     return a != NULL;

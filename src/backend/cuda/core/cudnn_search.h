@@ -21,9 +21,9 @@ typedef struct mixt__cudnn_search {
 void mixt__cudnn_search_begin(mixt__cudnn_search *search, const mixt__cudnn_graph *g, cudnnBackendHeurMode_t mode,
                               const mixt__cudnn_wish *wish);
 /** Builds the next `count`, or as many as there are threads for at once; at least one where one is left. */
-void mixt__cudnn_search_build(mixt__cudnn_search *search, int count);
+void mixt__cudnn_search_build(mixt__cuda_device *gpu, mixt__cudnn_search *search, int count);
 /** Builds the first of each of these searches, where nothing is built yet, on all cores. */
-void mixt__cudnn_search_build_first(mixt__cudnn_search **searches, int count);
+void mixt__cudnn_search_build_first(mixt__cuda_device *gpu, mixt__cudnn_search **searches, int count);
 /** Leaves those before `first` out, of which none is built: it becomes the first. */
 void mixt__cudnn_search_skip(mixt__cudnn_search *search, int first);
 /** Frees what nobody took over. */
@@ -46,10 +46,10 @@ struct mixt__cudnn_ahead {
 void mixt__cudnn_ahead_add(const char *key, mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, int wanted,
                            const mixt__cudnn_choice *kept);
 /** Finishes and builds all that were added, on all cores. */
-void mixt__cudnn_ahead_build(void);
+void mixt__cudnn_ahead_build(mixt__cuda_device *gpu);
 /** The one that was added under this key, which is the caller's now; NULL: none. */
-mixt__cudnn_ahead *mixt__cudnn_ahead_take(const char *key);
-bool mixt__cudnn_ahead_has(const char *key);
+mixt__cudnn_ahead *mixt__cudnn_ahead_take(mixt__cuda_device *gpu, const char *key);
+bool mixt__cudnn_ahead_has(const mixt__cuda_device *gpu, const char *key);
 /** NULL is allowed. */
 void mixt__cudnn_ahead_free(mixt__cudnn_ahead *ahead);
 

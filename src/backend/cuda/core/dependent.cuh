@@ -25,7 +25,8 @@ static __device__ __forceinline__ void dependents_may_start(void)
 }
 
 template <typename... P, typename... A>
-static cudaError_t launch_dependent(void (*kernel)(P...), unsigned grid, unsigned threads, A... arguments)
+static cudaError_t launch_dependent(const mixt__cuda_device *gpu, void (*kernel)(P...), unsigned grid, unsigned threads,
+                                    A... arguments)
 {
     cudaLaunchAttribute overlap = {};
     cudaLaunchConfig_t config = {};
@@ -33,9 +34,9 @@ static cudaError_t launch_dependent(void (*kernel)(P...), unsigned grid, unsigne
     overlap.val.programmaticStreamSerializationAllowed = 1;
     config.gridDim = dim3(grid);
     config.blockDim = dim3(threads);
-    config.stream = mixt__cuda.stream;
+    config.stream = gpu->stream;
     config.attrs = &overlap;
-    config.numAttrs = mixt__cuda.sm >= 90 ? 1 : 0;
+    config.numAttrs = gpu->sm >= 90 ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, P(arguments)...);
 }
 

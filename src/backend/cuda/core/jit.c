@@ -28,11 +28,12 @@ typedef struct header {
 typedef struct loaded {
     struct loaded *next;
     char *source;
+    int sm;
     const void *kernels[MIXT_JIT_MAX_KERNELS];
     char *reason; // why there are no kernels
 } loaded;
 
-static loaded *list;
+static loaded *list; // of all devices, under the lock: loaded code belongs to none of them
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char magic[8] = "mixtjit1";
 
@@ -204,7 +205,7 @@ static bool load(loaded *entry, const void *code, const char *const *names, int 
 static bool find(loaded *entry, const char *const *names, int count)
 {
     char path[PATH_SIZE + 64];
-    header h = header_of(entry->source, mixt__cuda.sm);
+    header h = header_of(entry->source, entry->sm);
     bool named = file_name(&h, path, sizeof path), good = false;
     size_t bytes = 0;
     void *code = named ? read_code(path, &h, &bytes) : NULL;
@@ -214,7 +215,7 @@ static bool find(loaded *entry, const char *const *names, int count)
     if (good)
         return true;
     mixt__free(entry->reason);
-    code = mixt__jit_compile(entry->source, mixt__cuda.sm, &bytes, &entry->reason);
+    code = mixt__jit_compile(entry->source, entry->sm, &bytes, &entry->reason);
     MIXT_LOG(PLAN, "compiled a kernel of %zu bytes", bytes);
     if (code && named)
         write_code(path, h, code, bytes);
@@ -223,14 +224,15 @@ static bool find(loaded *entry, const char *const *names, int count)
     return good;
 }
 
-bool mixt__jit_kernels(const char *source, const char *const *names, int count, const void **kernels,
+bool mixt__jit_kernels(int sm, const char *source, const char *const *names, int count, const void **kernels,
                        const char **reason)
 {
     pthread_mutex_lock(&lock);
     loaded *entry = list;
-    while (entry && strcmp(entry->source, source))
+    while (entry && (entry->sm != sm || strcmp(entry->source, source)))
         entry = entry->next;
     if (!entry && (entry = mixt__alloc(sizeof *entry)) && (entry->source = mixt__strdup(source))) {
+        entry->sm = sm;
         if (!find(entry, names, count) && !entry->reason)
             entry->reason = mixt__strdup("no memory to compile");
         entry->next = list;

@@ -24,7 +24,8 @@ typedef struct choice {
     uint64_t workspace_bytes;
 } choice;
 
-int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results, int capacity)
+int mixt__cuda_lt_algorithms(mixt__cuda_device *gpu, mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results,
+                             int capacity)
 {
     cublasLtMatmulPreferenceOpaque_t preference;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, c_align = 64;
@@ -47,8 +48,8 @@ int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t 
         if (cublasLtMatmulPreferenceSetAttribute(&preference, attributes[i].name, attributes[i].value,
                                                  attributes[i].bytes) != CUBLAS_STATUS_SUCCESS)
             return 0;
-    if (cublasLtMatmulAlgoGetHeuristic(mixt__cuda_lt_handle(), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &preference,
-                                       capacity, results, &count) != CUBLAS_STATUS_SUCCESS)
+    if (cublasLtMatmulAlgoGetHeuristic(mixt__cuda_lt_handle(gpu), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c,
+                                       &preference, capacity, results, &count) != CUBLAS_STATUS_SUCCESS)
         return 0;
     for (int i = 0; i < count; i++)
         if (results[i].state == CUBLAS_STATUS_SUCCESS)
@@ -58,7 +59,7 @@ int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t 
 
 /** Adds the first few with their sums in parts, for few results of long sums, which leave multiprocessors idle and of
  * which the heuristic knows little. */
-static int add_splits(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results, int count)
+static int add_splits(mixt__cuda_device *gpu, mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results, int count)
 {
     static const int32_t parts[SPLITS] = {2, 3, 4, 6, 8};
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -71,7 +72,7 @@ static int add_splits(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *result
                                                      sizeof parts[n]) == CUBLAS_STATUS_SUCCESS &&
                 cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
                                                      sizeof scheme) == CUBLAS_STATUS_SUCCESS &&
-                cublasLtMatmulAlgoCheck(mixt__cuda_lt_handle(), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &algo,
+                cublasLtMatmulAlgoCheck(mixt__cuda_lt_handle(gpu), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &algo,
                                         checked) == CUBLAS_STATUS_SUCCESS &&
                 checked->workspaceSize <= WORKSPACE_LIMIT) {
                 checked->algo = algo;
@@ -97,13 +98,13 @@ static void describe(const mixt__call *call, char *text, size_t size)
              at->addend, (int)at->epilogue, !a->contiguous, !b->contiguous);
 }
 
-static bool recall(const char *key, mixt__cuda_lt *lt)
+static bool recall(mixt__cuda_device *gpu, const char *key, mixt__cuda_lt *lt)
 {
     choice kept;
     cublasLtMatmulHeuristicResult_t checked;
-    if (!mixt__cuda_choice_get(key, &kept, sizeof kept) || kept.workspace_bytes > WORKSPACE_LIMIT)
+    if (!mixt__cuda_choice_get(gpu, key, &kept, sizeof kept) || kept.workspace_bytes > WORKSPACE_LIMIT)
         return false;
-    if (cublasLtMatmulAlgoCheck(mixt__cuda_lt_handle(), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &kept.algo,
+    if (cublasLtMatmulAlgoCheck(mixt__cuda_lt_handle(gpu), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &kept.algo,
                                 &checked) != CUBLAS_STATUS_SUCCESS ||
         checked.workspaceSize > kept.workspace_bytes)
         return false;
@@ -115,6 +116,7 @@ static bool recall(const char *key, mixt__cuda_lt *lt)
 /* ---- trials ---- */
 
 typedef struct trial {
+    mixt__cuda_device *gpu;
     mixt__cuda_lt *lt;
     mixt__cuda_lt_data data;
     int repeats;
@@ -125,8 +127,8 @@ static mixt_status issue(void *argument)
 {
     trial *t = argument;
     if (t->recorded)
-        return mixt__cuda_check(cudaGraphLaunch(t->recorded, mixt__cuda.stream), "timing a matrix product");
-    return mixt__cuda_lt_issue(t->lt, &t->data) == CUBLAS_STATUS_SUCCESS ? MIXT_OK : MIXT_ERROR_DEVICE;
+        return mixt__cuda_check(cudaGraphLaunch(t->recorded, t->gpu->stream), "timing a matrix product");
+    return mixt__cuda_lt_issue(t->gpu, t->lt, &t->data) == CUBLAS_STATUS_SUCCESS ? MIXT_OK : MIXT_ERROR_DEVICE;
 }
 
 /** One run after a first that loads the kernel, in seconds; negative when it fails. */
@@ -135,8 +137,8 @@ static double time_once(trial *t)
     cudaEvent_t begin = NULL, end = NULL;
     float milliseconds = -1000;
     bool good = cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess && issue(t) == MIXT_OK &&
-                cudaEventRecord(begin, mixt__cuda.stream) == cudaSuccess && issue(t) == MIXT_OK &&
-                cudaEventRecord(end, mixt__cuda.stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
+                cudaEventRecord(begin, t->gpu->stream) == cudaSuccess && issue(t) == MIXT_OK &&
+                cudaEventRecord(end, t->gpu->stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
                 cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess;
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
@@ -147,12 +149,12 @@ static double time_once(trial *t)
 static bool record(trial *t)
 {
     cudaGraph_t graph = NULL;
-    bool good = cudaStreamBeginCapture(mixt__cuda.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    bool good = cudaStreamBeginCapture(t->gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
     if (!good)
         return false;
     for (int i = 0; i < t->repeats; i++)
         good = issue(t) == MIXT_OK && good;
-    good = cudaStreamEndCapture(mixt__cuda.stream, &graph) == cudaSuccess && good;
+    good = cudaStreamEndCapture(t->gpu->stream, &graph) == cudaSuccess && good;
     good = good && cudaGraphInstantiate(&t->recorded, graph, 0) == cudaSuccess;
     if (graph)
         cudaGraphDestroy(graph);
@@ -166,10 +168,10 @@ static double time_algorithm(trial *t)
     if (seconds < 0 || seconds > ONCE_ABOVE)
         return seconds;
     if (seconds > RECORD_BELOW)
-        return mixt__cuda_time(issue, t);
+        return mixt__cuda_time(t->gpu, issue, t);
     t->repeats = MOST_REPEATS;
     if (record(t))
-        seconds = mixt__cuda_time(issue, t) / t->repeats;
+        seconds = mixt__cuda_time(t->gpu, issue, t) / t->repeats;
     if (t->recorded)
         cudaGraphExecDestroy(t->recorded);
     t->recorded = NULL;
@@ -219,8 +221,8 @@ static void *take_data(const mixt__call *call, trial *t)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].tensor) {
             *parts[i].pointer = block + parts[i].offset;
-            if (mixt__cuda_fill_random(block + parts[i].offset, parts[i].tensor->dtype, span(parts[i].tensor)) !=
-                MIXT_OK) {
+            if (mixt__cuda_fill_random(mixt__cuda_of(call), block + parts[i].offset, parts[i].tensor->dtype,
+                                       span(parts[i].tensor)) != MIXT_OK) {
                 mixt__cuda_scratch_free(block);
                 return NULL;
             }
@@ -236,7 +238,7 @@ static void *take_data(const mixt__call *call, trial *t)
 /** Index of the fastest, -1 when none could be timed. A later one must be faster by 1%: ties go to the heuristic. */
 static int fastest(const mixt__call *call, mixt__cuda_lt *lt, const cublasLtMatmulHeuristicResult_t *results, int count)
 {
-    trial t = {.lt = lt};
+    trial t = {.gpu = mixt__cuda_of(call), .lt = lt};
     double best_time = 0, spent = 0, first = 0;
     int best = -1;
     void *block = take_data(call, &t);
@@ -262,26 +264,27 @@ static int fastest(const mixt__call *call, mixt__cuda_lt *lt, const cublasLtMatm
 mixt_status mixt__cuda_lt_choose(const mixt__call *call, mixt__cuda_lt *lt)
 {
     char key[256];
+    mixt__cuda_device *gpu = mixt__cuda_of(call);
     cublasLtMatmulHeuristicResult_t results[TRIALS];
     mixt__cuda_product p = mixt__cuda_product_of(call);
     double work = (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
     describe(call, key, sizeof key);
-    if (recall(key, lt))
+    if (recall(gpu, key, lt))
         return MIXT_OK;
-    bool first = work < SMALLEST_TIMED || mixt__cuda.base.rough;
-    int count = mixt__cuda_lt_algorithms(lt, results, first ? 1 : HEURISTIC), best = 0;
+    bool first = work < SMALLEST_TIMED || gpu->base.rough;
+    int count = mixt__cuda_lt_algorithms(gpu, lt, results, first ? 1 : HEURISTIC), best = 0;
     if (!count)
         return mixt__fail(MIXT_ERROR_DEVICE, "cuBLASLt has no algorithm for a matrix product (%s)", key);
     if (count > 1 && p.k >= DEEP)
-        count = add_splits(lt, results, count);
+        count = add_splits(gpu, lt, results, count);
     if (count > 1)
         best = fastest(call, lt, results, count);
     lt->algo = results[best < 0 ? 0 : best].algo;
     lt->algo_bytes = results[best < 0 ? 0 : best].workspaceSize;
     if (count > 1 && best >= 0) {
         choice kept = {.algo = lt->algo, .workspace_bytes = lt->algo_bytes};
-        if (!mixt__cuda_choice_put(key, &kept, sizeof kept))
-            (void)recall(key, lt);
+        if (!mixt__cuda_choice_put(gpu, key, &kept, sizeof kept))
+            (void)recall(gpu, key, lt);
     }
     return MIXT_OK;
 }

@@ -14,7 +14,6 @@
 #include "base/status.h"
 
 #include <limits.h>
-#include <pthread.h>
 
 /* ---- the call as products ---- */
 
@@ -79,19 +78,11 @@ const mixt__tensor *mixt__cuda_product_pre(const mixt__call *call)
 
 /* ---- the products as cuBLASLt sees them ---- */
 
-static cublasLtHandle_t lt_handle;
-
-static void make_handle(void)
+cublasLtHandle_t mixt__cuda_lt_handle(mixt__cuda_device *gpu)
 {
-    if (cublasLtCreate(&lt_handle) != CUBLAS_STATUS_SUCCESS)
-        lt_handle = NULL;
-}
-
-cublasLtHandle_t mixt__cuda_lt_handle(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_handle);
-    return lt_handle;
+    if (!gpu->lt && cublasLtCreate(&gpu->lt) != CUBLAS_STATUS_SUCCESS)
+        gpu->lt = NULL;
+    return gpu->lt;
 }
 
 static cudaDataType type_of(mixt_dtype dtype)
@@ -174,15 +165,15 @@ static bool describe(const mixt__call *call, const mixt__cuda_product *p, mixt__
            lay_out(&lt->c, call->out[0].dtype, p->m, p->n, p->n, p->batch, p->m * p->n) && set_epilogue(call, p, lt);
 }
 
-cublasStatus_t mixt__cuda_lt_issue(mixt__cuda_lt *lt, const mixt__cuda_lt_data *data)
+cublasStatus_t mixt__cuda_lt_issue(mixt__cuda_device *gpu, mixt__cuda_lt *lt, const mixt__cuda_lt_data *data)
 {
     if (data->bias && !set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &data->bias, sizeof data->bias))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (data->aux && !set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &data->aux, sizeof data->aux))
         return CUBLAS_STATUS_INVALID_VALUE;
-    return cublasLtMatmul(mixt__cuda_lt_handle(), &lt->desc, &lt->alpha, data->b, &lt->b, data->a, &lt->a, &data->beta,
-                          data->c, &lt->c, data->d, &lt->c, &lt->algo, data->workspace, lt->algo_bytes,
-                          mixt__cuda.stream);
+    return cublasLtMatmul(mixt__cuda_lt_handle(gpu), &lt->desc, &lt->alpha, data->b, &lt->b, data->a, &lt->a,
+                          &data->beta, data->c, &lt->c, data->d, &lt->c, &lt->algo, data->workspace, lt->algo_bytes,
+                          gpu->stream);
 }
 
 /* ---- the candidate ---- */
@@ -211,7 +202,7 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "cuBLASLt: GELU's input must have a multiple of 8 columns";
     if (at->bias && p->n % 8 && call->out[0].dtype != MIXT_DTYPE_FP32)
         return "cuBLASLt rounds before it adds the bias where columns are not a multiple of 8";
-    return mixt__cuda_lt_handle() ? NULL : "cuBLASLt cannot start";
+    return mixt__cuda_lt_handle(mixt__cuda_of(call)) ? NULL : "cuBLASLt cannot start";
 }
 
 static bool supports(const mixt__call *call, const char **reason)
@@ -220,7 +211,7 @@ static bool supports(const mixt__call *call, const char **reason)
     mixt__cuda_lt lt = {0};
     cublasLtMatmulHeuristicResult_t first;
     *reason = refusal(call, &p);
-    if (!*reason && !(describe(call, &p, &lt) && mixt__cuda_lt_algorithms(&lt, &first, 1)))
+    if (!*reason && !(describe(call, &p, &lt) && mixt__cuda_lt_algorithms(mixt__cuda_of(call), &lt, &first, 1)))
         *reason = "cuBLASLt has no algorithm for this form";
     return !*reason;
 }
@@ -277,9 +268,10 @@ static mixt_status run(const mixt__call *call)
         !aligned(call->in[1].data, lt->b_align))
         return mixt__cuda_matmul_plain.run(call);
     if (lt->bias_bytes)
-        MIXT_TRY(mixt__cuda_convert(call->workspace, call->out[0].dtype, bias->data, mixt__tensor_count(bias)));
+        MIXT_TRY(mixt__cuda_convert(mixt__cuda_of(call), call->workspace, call->out[0].dtype, bias->data,
+                                    mixt__tensor_count(bias)));
     mixt__cuda_lt_data data = data_of(call);
-    cublasStatus_t status = mixt__cuda_lt_issue(lt, &data);
+    cublasStatus_t status = mixt__cuda_lt_issue(mixt__cuda_of(call), lt, &data);
     if (status != CUBLAS_STATUS_SUCCESS)
         return mixt__fail(MIXT_ERROR_DEVICE, "a matrix product of cuBLASLt: %s", cublasLtGetStatusString(status));
     return activation_is_separate(call) ? mixt__cuda_activation(call) : MIXT_OK;

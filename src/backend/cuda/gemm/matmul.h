@@ -52,13 +52,14 @@ typedef struct mixt__cuda_lt_data {
     float beta;
 } mixt__cuda_lt_data;
 
-cublasLtHandle_t mixt__cuda_lt_handle(void); // NULL when cuBLASLt cannot start
-cublasStatus_t mixt__cuda_lt_issue(mixt__cuda_lt *lt, const mixt__cuda_lt_data *data);
+cublasLtHandle_t mixt__cuda_lt_handle(mixt__cuda_device *gpu); // NULL when cuBLASLt cannot start
+cublasStatus_t mixt__cuda_lt_issue(mixt__cuda_device *gpu, mixt__cuda_lt *lt, const mixt__cuda_lt_data *data);
 
 /** Sets algo and algo_bytes: what was chosen earlier for this form, else the fastest by the clock. */
 mixt_status mixt__cuda_lt_choose(const mixt__call *call, mixt__cuda_lt *lt);
 /** The heuristic's answers, best first; how many there are. */
-int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results, int capacity);
+int mixt__cuda_lt_algorithms(mixt__cuda_device *gpu, mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results,
+                             int capacity);
 
 /* ---- own kernels ---- */
 
@@ -69,9 +70,10 @@ extern const mixt__kernel mixt__cuda_matmul_scaled; // another one behind it
 /** The activation after a product that left its input in output 0 (GELU: in output 1). */
 mixt_status mixt__cuda_activation(const mixt__call *call);
 /** An FP32 vector into another float format. */
-mixt_status mixt__cuda_convert(void *dst, mixt_dtype dtype, const float *src, int64_t count);
+mixt_status mixt__cuda_convert(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, const float *src,
+                               int64_t count);
 /** Numbers in [-1, 1), the same each time: for timing. */
-mixt_status mixt__cuda_fill_random(void *dst, mixt_dtype dtype, int64_t count);
+mixt_status mixt__cuda_fill_random(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, int64_t count);
 
 #ifdef __cplusplus
 }

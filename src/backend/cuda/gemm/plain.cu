@@ -127,7 +127,7 @@ static mixt_status run(const mixt__call *call)
     if (!tiles)
         return MIXT_OK;
     unsigned blocks = (unsigned)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS);
-    DISPATCH(a->dtype, T, matmul_plain<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(p));
+    DISPATCH(a->dtype, T, matmul_plain<T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(p));
     return mixt__cuda_launched("matmul_plain");
 }
 
@@ -189,19 +189,20 @@ mixt_status mixt__cuda_activation(const mixt__call *call)
     const mixt__tensor *pre = mixt__cuda_product_pre(call), *dst = &call->out[0];
     const mixt__tensor *src = pre ? pre : at->epilogue == MIXT_EPILOGUE_GELU ? &call->out[1] : dst;
     int64_t count = mixt__tensor_count(dst);
-    activation<<<blocks_for(mixt__ceil_div(count, 4)), 256, 0, mixt__cuda.stream>>>(
+    activation<<<blocks_for(mixt__ceil_div(count, 4)), 256, 0, mixt__cuda_of(call)->stream>>>(
         dst->data, src->data, dst->dtype, count, at->epilogue, aligned16(src->data) && aligned16(dst->data));
     return mixt__cuda_launched("activation");
 }
 
-mixt_status mixt__cuda_convert(void *dst, mixt_dtype dtype, const float *src, int64_t count)
+mixt_status mixt__cuda_convert(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, const float *src,
+                               int64_t count)
 {
-    DISPATCH(dtype, T, convert<<<blocks_for(count), 256, 0, mixt__cuda.stream>>>(static_cast<T *>(dst), src, count));
+    DISPATCH(dtype, T, convert<<<blocks_for(count), 256, 0, gpu->stream>>>(static_cast<T *>(dst), src, count));
     return mixt__cuda_launched("convert");
 }
 
-mixt_status mixt__cuda_fill_random(void *dst, mixt_dtype dtype, int64_t count)
+mixt_status mixt__cuda_fill_random(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, int64_t count)
 {
-    DISPATCH(dtype, T, fill_random<<<blocks_for(count), 256, 0, mixt__cuda.stream>>>(static_cast<T *>(dst), count));
+    DISPATCH(dtype, T, fill_random<<<blocks_for(count), 256, 0, gpu->stream>>>(static_cast<T *>(dst), count));
     return mixt__cuda_launched("fill_random");
 }

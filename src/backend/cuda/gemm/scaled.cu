@@ -113,8 +113,8 @@ static mixt_status run(const mixt__call *call)
     if (rows && cols) {
         const int8_t *numbers = static_cast<const int8_t *>(weight->data);
         DISPATCH(in[1].dtype, T,
-                 scale_rows<<<blocks, THREADS, 0, mixt__cuda.stream>>>(static_cast<T *>(in[1].data), numbers,
-                                                                       weight->scales, rows, cols));
+                 scale_rows<<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(static_cast<T *>(in[1].data), numbers,
+                                                                                 weight->scales, rows, cols));
         MIXT_TRY(mixt__cuda_launched("scale_rows"));
     }
     return plan->kernel->run(&inner);

@@ -241,9 +241,9 @@ static int64_t tiles_of(const mixt__cuda_product *p)
 }
 
 /** Slots a warp's ring may have: blocks of older GPUs get less shared memory. */
-static int deepest(void)
+static int deepest(const mixt__cuda_device *gpu)
 {
-    return THREADS / 32 * 4 * 2 * BLOCK * 2 <= mixt__cuda.shared_limit ? 4 : 2;
+    return THREADS / 32 * 4 * 2 * BLOCK * 2 <= gpu->shared_limit ? 4 : 2;
 }
 
 static bool supports(const mixt__call *call, const char **reason)
@@ -253,7 +253,7 @@ static bool supports(const mixt__call *call, const char **reason)
     *reason = mixt__cuda_product_refused(call);
     if (*reason)
         return false;
-    if (mixt__cuda.sm < 80)
+    if (mixt__cuda_of(call)->sm < 80)
         *reason = "this GPU has no asynchronous copies";
     else if (dtype != MIXT_DTYPE_BF16 && dtype != MIXT_DTYPE_FP16)
         *reason = "only for 16-bit operands";
@@ -279,25 +279,22 @@ static int ring_bytes(int warps, int stages)
     return warps * stages * 2 * BLOCK * 2;
 }
 
-template <typename T, int HEIGHT> static mixt_status launch(const tiles_args &p, int64_t batch)
+template <typename T, int HEIGHT>
+static mixt_status launch(const mixt__cuda_device *gpu, const tiles_args &p, int64_t batch)
 {
-    static bool allowed; // set again by another thread, it would become the same
     int chunks = (p.k + CHUNK - 1) / CHUNK, warps = chunks < THREADS / 32 ? chunks : THREADS / 32;
-    if (!allowed)
-        MIXT_TRY(
-            mixt__cuda_check(cudaFuncSetAttribute(matmul_tiles<T, HEIGHT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  ring_bytes(THREADS / 32, deepest())),
-                             "asking for shared memory"));
-    allowed = true;
+    MIXT_TRY(mixt__cuda_check(cudaFuncSetAttribute(matmul_tiles<T, HEIGHT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   ring_bytes(THREADS / 32, deepest(gpu))),
+                              "asking for shared memory"));
     cudaLaunchAttribute overlap = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
     overlap.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {.gridDim = dim3((unsigned)mixt__ceil_div(p.n, TILE),
                                                  (unsigned)mixt__ceil_div(p.m, 16 * HEIGHT), (unsigned)batch),
                                  .blockDim = dim3(THREADS),
                                  .dynamicSmemBytes = (size_t)ring_bytes(warps, p.stages),
-                                 .stream = mixt__cuda.stream,
+                                 .stream = gpu->stream,
                                  .attrs = &overlap,
-                                 .numAttrs = mixt__cuda.sm >= 90 ? 1u : 0u};
+                                 .numAttrs = gpu->sm >= 90 ? 1u : 0u};
     return mixt__cuda_check(cudaLaunchKernelEx(&config, matmul_tiles<T, HEIGHT>, p), "matmul_tiles");
 }
 
@@ -310,16 +307,18 @@ static mixt_status run(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = static_cast<const mixt__matmul_attrs *>(call->attrs);
     mixt__cuda_product c = mixt__cuda_product_of(call);
-    bool low = tiles_of(&c) <= mixt__cuda.multiprocessors / 2; // half tiles reach twice as many multiprocessors
+    bool low =
+        tiles_of(&c) <= mixt__cuda_of(call)->multiprocessors / 2; // half tiles reach twice as many multiprocessors
     tiles_args p = {.m = (int)c.m, .n = (int)c.n, .k = (int)c.k};
     p.a = operand(&call->in[0], at->trans_a ? c.k : c.m, at->trans_a ? c.m : c.k, c.a_ld, c.a_step, at->trans_a);
     p.b = operand(&call->in[1], at->trans_b ? c.n : c.k, at->trans_b ? c.k : c.n, c.b_ld, c.b_step, !at->trans_b);
     p.out = epilogue_of(call);
     p.vectors = c.n % 4 == 0 && aligned_all(&p.out);
-    p.stages = c.k > 2 * (THREADS / 32) * CHUNK ? deepest() : 2;
+    p.stages = c.k > 2 * (THREADS / 32) * CHUNK ? deepest(mixt__cuda_of(call)) : 2;
     if (call->in[0].dtype == MIXT_DTYPE_BF16)
-        return low ? launch<bf16, 1>(p, c.batch) : launch<bf16, 2>(p, c.batch);
-    return low ? launch<fp16, 1>(p, c.batch) : launch<fp16, 2>(p, c.batch);
+        return low ? launch<bf16, 1>(mixt__cuda_of(call), p, c.batch)
+                   : launch<bf16, 2>(mixt__cuda_of(call), p, c.batch);
+    return low ? launch<fp16, 1>(mixt__cuda_of(call), p, c.batch) : launch<fp16, 2>(mixt__cuda_of(call), p, c.batch);
 }
 
 const mixt__kernel mixt__cuda_matmul_tiles = {

@@ -7,8 +7,6 @@
 
 enum { ROW_THREADS = 256 };
 
-static __device__ unsigned finished; // of last_block
-
 /** Whether a class before the label has the same logit. */
 template <typename T> static __device__ __forceinline__ bool earlier(const T *row, int32_t label, float most)
 {
@@ -46,7 +44,7 @@ template <typename T, int V> static __global__ void __launch_bounds__(ROW_THREAD
             j.lse[r] = lse;
         }
     }
-    if (last_block(&finished))
+    if (last_block(j.finished))
         summarize(j);
 }
 
@@ -84,12 +82,12 @@ static unsigned grid_of(const job *j)
     return (unsigned)(j->rows < 1 ? 1 : j->rows < INT32_MAX ? j->rows : INT32_MAX);
 }
 
-template <typename T> static void forward(const job &j, bool vectors)
+template <typename T> static void forward(const mixt__cuda_device *gpu, const job &j, bool vectors)
 {
     if (vectors)
-        cross_entropy_row<T, vec16<T>::size><<<grid_of(&j), ROW_THREADS, 0, mixt__cuda.stream>>>(j);
+        cross_entropy_row<T, vec16<T>::size><<<grid_of(&j), ROW_THREADS, 0, gpu->stream>>>(j);
     else
-        cross_entropy_row<T, 1><<<grid_of(&j), ROW_THREADS, 0, mixt__cuda.stream>>>(j);
+        cross_entropy_row<T, 1><<<grid_of(&j), ROW_THREADS, 0, gpu->stream>>>(j);
 }
 
 static mixt_status forward_run(const mixt__call *call)
@@ -99,16 +97,17 @@ static mixt_status forward_run(const mixt__call *call)
     j.metrics = (float *)call->out[1].data;
     j.lse = (float *)call->out[2].data;
     j.results = (row_result *)call->workspace;
-    DISPATCH(call->in[0].dtype, T, forward<T>(j, whole_vectors(call, &j)));
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_CROSS_ENTROPY);
+    DISPATCH(call->in[0].dtype, T, forward<T>(mixt__cuda_of(call), j, whole_vectors(call, &j)));
     return mixt__cuda_launched("cross_entropy");
 }
 
-template <typename T> static void gradient(const job &j, bool vectors)
+template <typename T> static void gradient(const mixt__cuda_device *gpu, const job &j, bool vectors)
 {
     if (vectors)
-        cross_entropy_grad_row<T, vec16<T>::size><<<grid_of(&j), ROW_THREADS, 0, mixt__cuda.stream>>>(j);
+        cross_entropy_grad_row<T, vec16<T>::size><<<grid_of(&j), ROW_THREADS, 0, gpu->stream>>>(j);
     else
-        cross_entropy_grad_row<T, 1><<<grid_of(&j), ROW_THREADS, 0, mixt__cuda.stream>>>(j);
+        cross_entropy_grad_row<T, 1><<<grid_of(&j), ROW_THREADS, 0, gpu->stream>>>(j);
 }
 
 static mixt_status gradient_run(const mixt__call *call)
@@ -118,7 +117,7 @@ static mixt_status gradient_run(const mixt__call *call)
     j.saved_lse = (const float *)call->in[2].data;
     j.saved_metrics = (const float *)call->in[3].data;
     j.seed = (const float *)call->in[4].data;
-    DISPATCH(call->in[0].dtype, T, gradient<T>(j, whole_vectors(call, &j)));
+    DISPATCH(call->in[0].dtype, T, gradient<T>(mixt__cuda_of(call), j, whole_vectors(call, &j)));
     return mixt__cuda_launched("cross_entropy_grad");
 }
 

@@ -37,6 +37,7 @@ typedef struct job {
     float smoothing;
     row_result *results;    // (rows), in the workspace
     const int64_t *targets; // that count, in the workspace
+    unsigned *finished;     // of last_block, by kernels that have a last one
 } job;
 
 /** 2^x; results below the normal range are 0. */

@@ -15,8 +15,6 @@
 
 enum { ROW_THREADS = 512, STAGES = 4, COUNT_THREADS = 1024 };
 
-static __device__ unsigned finished; // of last_block
-
 /* ---- a row a block ---- */
 
 template <typename T, int V, int STAGE>
@@ -114,7 +112,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) cross_entropy_step_row(
         if (threadIdx.x == 0)
             j.results[r] = result;
     }
-    if (last_block(&finished))
+    if (last_block(j.finished))
         summarize(j);
 }
 
@@ -127,7 +125,8 @@ static __global__ void __launch_bounds__(COUNT_THREADS) count_labels(const job j
 
 /* ---- the host's side ---- */
 
-template <typename T, int V, bool CACHED> static cudaError_t launch(const job &j, size_t shared)
+template <typename T, int V, bool CACHED>
+static cudaError_t launch(const mixt__cuda_device *gpu, const job &j, size_t shared)
 {
     auto kernel = cross_entropy_step_row<T, V, CACHED>;
     if (shared) {
@@ -136,25 +135,26 @@ template <typename T, int V, bool CACHED> static cudaError_t launch(const job &j
             return error;
     }
     unsigned grid = (unsigned)(j.rows < 1 ? 1 : j.rows < INT32_MAX ? j.rows : INT32_MAX);
-    kernel<<<grid, ROW_THREADS, shared, mixt__cuda.stream>>>(j);
+    kernel<<<grid, ROW_THREADS, shared, gpu->stream>>>(j);
     return cudaSuccess;
 }
 
-template <typename T> static cudaError_t step(const job &j, bool vectors)
+template <typename T> static cudaError_t step(const mixt__cuda_device *gpu, const job &j, bool vectors)
 {
     constexpr int V = vec16<T>::size;
     size_t bytes = (size_t)j.classes * sizeof(T);
-    count_labels<<<1, COUNT_THREADS, 0, mixt__cuda.stream>>>(j);
-    if (vectors && bytes <= (size_t)mixt__cuda.shared_limit - 4096)
-        return launch<T, V, true>(j, bytes);
-    return vectors ? launch<T, V, false>(j, 0) : launch<T, 1, false>(j, 0);
+    count_labels<<<1, COUNT_THREADS, 0, gpu->stream>>>(j);
+    if (vectors && bytes <= (size_t)gpu->shared_limit - 4096)
+        return launch<T, V, true>(gpu, j, bytes);
+    return vectors ? launch<T, V, false>(gpu, j, 0) : launch<T, 1, false>(gpu, j, 0);
 }
 
 static mixt_status run(const mixt__call *call)
 {
     job j = step_job(call);
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_CROSS_ENTROPY_ROWS);
     cudaError_t error = cudaSuccess;
-    DISPATCH(call->in[0].dtype, T, error = step<T>(j, whole_vectors(call, &j)));
+    DISPATCH(call->in[0].dtype, T, error = step<T>(mixt__cuda_of(call), j, whole_vectors(call, &j)));
     return error == cudaSuccess ? mixt__cuda_launched("cross_entropy_step")
                                 : mixt__cuda_check(error, "cross_entropy_step");
 }

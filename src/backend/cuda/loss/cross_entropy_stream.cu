@@ -11,8 +11,6 @@
 
 enum { THREADS = 1024, MIN_BUFFERS = 2, MAX_BUFFERS = 4, OVERHEAD = 4096, MIN_BYTES = 16384 };
 
-[[maybe_unused]] static __device__ unsigned finished; // of last_block; unused before Hopper
-
 /* ---- the copy engine ---- */
 
 #if __CUDA_ARCH__ >= 900
@@ -134,7 +132,7 @@ static __global__ void __launch_bounds__(THREADS) cross_entropy_step_stream(cons
         b = b + 1 < buffers ? b + 1 : 0;
         parity ^= b == 0;
     }
-    if (!last_block(&finished))
+    if (!last_block(j.finished))
         return;
     if (threadIdx.x == 0)
         *(int64_t *)j.targets = targets; // read by this thread when it sums up
@@ -153,37 +151,38 @@ static unsigned pitch_of(const mixt__call *call)
 static bool supports(const mixt__call *call, const char **reason)
 {
     size_t bytes = (size_t)mixt__tensor_last(&call->in[0]) * mixt_dtype_size(call->in[0].dtype);
-    if (mixt__cuda.sm < 90) {
+    if (mixt__cuda_of(call)->sm < 90) {
         *reason = "needs compute capability 9.0";
         return false;
     }
-    if (bytes % 16 || bytes < MIN_BYTES || MIN_BUFFERS * bytes + OVERHEAD > (size_t)mixt__cuda.shared_limit) {
+    if (bytes % 16 || bytes < MIN_BYTES || MIN_BUFFERS * bytes + OVERHEAD > (size_t)mixt__cuda_of(call)->shared_limit) {
         *reason = "two rows of at least 16 KB, of whole 16 bytes, must fit shared memory";
         return false;
     }
     return true;
 }
 
-template <typename T> static cudaError_t launch(const job &j, unsigned pitch)
+template <typename T> static cudaError_t launch(const mixt__cuda_device *gpu, const job &j, unsigned pitch)
 {
     auto kernel = cross_entropy_step_stream<T, vec16<T>::size>;
-    int fit = (mixt__cuda.shared_limit - OVERHEAD) / (int)pitch, buffers = fit < MAX_BUFFERS ? fit : MAX_BUFFERS;
+    int fit = (gpu->shared_limit - OVERHEAD) / (int)pitch, buffers = fit < MAX_BUFFERS ? fit : MAX_BUFFERS;
     int shared = buffers * (int)pitch;
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error != cudaSuccess)
         return error;
-    int64_t grid = j.rows < mixt__cuda.multiprocessors ? j.rows : mixt__cuda.multiprocessors;
-    kernel<<<(unsigned)(grid < 1 ? 1 : grid), THREADS, (size_t)shared, mixt__cuda.stream>>>(j, buffers, pitch);
+    int64_t grid = j.rows < gpu->multiprocessors ? j.rows : gpu->multiprocessors;
+    kernel<<<(unsigned)(grid < 1 ? 1 : grid), THREADS, (size_t)shared, gpu->stream>>>(j, buffers, pitch);
     return cudaSuccess;
 }
 
 static mixt_status run(const mixt__call *call)
 {
     job j = step_job(call);
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_CROSS_ENTROPY_STREAM);
     cudaError_t error = cudaSuccess;
     if (!whole_vectors(call, &j))
         return mixt__cuda_cross_entropy_step_rows.run(call);
-    DISPATCH(call->in[0].dtype, T, error = launch<T>(j, pitch_of(call)));
+    DISPATCH(call->in[0].dtype, T, error = launch<T>(mixt__cuda_of(call), j, pitch_of(call)));
     return error == cudaSuccess ? mixt__cuda_launched("cross_entropy_step")
                                 : mixt__cuda_check(error, "cross_entropy_step");
 }

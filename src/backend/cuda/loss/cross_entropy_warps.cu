@@ -9,8 +9,6 @@
 
 enum { THREADS = 512, WARPS = THREADS / 32, MOST_CLASSES = 1024, BLOCKS_EACH = 2 };
 
-static __device__ unsigned finished; // of last_block
-
 typedef struct sums {
     double loss;
     int64_t correct, counted;
@@ -132,7 +130,7 @@ static __global__ void __launch_bounds__(THREADS) cross_entropy_step_warps(const
     if (gridDim.x > 1) {
         if (threadIdx.x == 0)
             partial[blockIdx.x] = s;
-        if (!last_block(&finished))
+        if (!last_block(j.finished))
             return;
         s = {0, 0, 0};
         for (unsigned i = threadIdx.x / 32; i < gridDim.x; i += WARPS) {
@@ -157,31 +155,32 @@ static bool supports(const mixt__call *call, const char **reason)
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
-    call->workspace_bytes = (size_t)(mixt__cuda.multiprocessors * BLOCKS_EACH) * sizeof(sums);
+    call->workspace_bytes = (size_t)(mixt__cuda_of(call)->multiprocessors * BLOCKS_EACH) * sizeof(sums);
     return MIXT_OK;
 }
 
-template <typename T, int EACH, int ROWS> static void launch(const job &j, sums *partial)
+template <typename T, int EACH, int ROWS> static void launch(const mixt__cuda_device *gpu, const job &j, sums *partial)
 {
-    int64_t blocks = mixt__ceil_div(j.rows, WARPS * ROWS), most = (int64_t)mixt__cuda.multiprocessors * BLOCKS_EACH;
+    int64_t blocks = mixt__ceil_div(j.rows, WARPS * ROWS), most = (int64_t)gpu->multiprocessors * BLOCKS_EACH;
     blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
-    cross_entropy_step_warps<T, EACH, ROWS><<<(unsigned)blocks, THREADS, 0, mixt__cuda.stream>>>(j, partial);
+    cross_entropy_step_warps<T, EACH, ROWS><<<(unsigned)blocks, THREADS, 0, gpu->stream>>>(j, partial);
 }
 
-template <typename T> static void step(const job &j, sums *partial)
+template <typename T> static void step(const mixt__cuda_device *gpu, const job &j, sums *partial)
 {
     if (j.classes <= 32)
-        launch<T, 1, 8>(j, partial);
+        launch<T, 1, 8>(gpu, j, partial);
     else if (j.classes <= 256)
-        launch<T, 8, 1>(j, partial);
+        launch<T, 8, 1>(gpu, j, partial);
     else
-        launch<T, 32, 1>(j, partial);
+        launch<T, 32, 1>(gpu, j, partial);
 }
 
 static mixt_status run(const mixt__call *call)
 {
     job j = step_job(call);
-    DISPATCH(call->in[0].dtype, T, step<T>(j, (sums *)call->workspace));
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_CROSS_ENTROPY_WARPS);
+    DISPATCH(call->in[0].dtype, T, step<T>(mixt__cuda_of(call), j, (sums *)call->workspace));
     return mixt__cuda_launched("cross_entropy_step");
 }
 

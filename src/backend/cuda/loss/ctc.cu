@@ -7,8 +7,6 @@
 #include "backend/cuda/core/last_block.cuh"
 #include "backend/cuda/loss/ctc.cuh"
 
-static __device__ unsigned finished; // of last_block
-
 typedef struct result {
     double loss;
     int counts, correct;
@@ -17,7 +15,8 @@ typedef struct result {
 typedef struct forward_job {
     ctc_job common;
     float *alpha, *loss, *metrics;
-    result *results; // (B) in the workspace
+    result *results;    // (B) in the workspace
+    unsigned *finished; // of last_block
 } forward_job;
 
 /** What no sample's part of alpha holds. */
@@ -139,7 +138,7 @@ template <typename T> static __global__ void __launch_bounds__(CTC_THREADS) ctc_
         if (threadIdx.x == 0)
             j.results[b] = result{loss, s.counts, correct};
     }
-    if (last_block(&finished) && threadIdx.x < 32)
+    if (last_block(j.finished) && threadIdx.x < 32)
         add_up(j);
 }
 
@@ -163,15 +162,16 @@ static mixt_status run(const mixt__call *call)
     f.metrics = (float *)call->out[1].data;
     f.alpha = (float *)call->out[2].data;
     f.results = (result *)call->workspace;
+    f.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_CTC);
     j->lse = (float *)(f.results + j->batch);
     j->best = (int32_t *)(j->lse + j->batch * j->frames);
     j->rows = ctc_rows_outside(j) ? (float *)(j->best + j->batch * j->frames) : NULL;
     if (j->batch * j->frames > 0)
         DISPATCH(call->in[0].dtype, T,
-                 ctc_log_sums<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda.stream>>>(*j));
+                 ctc_log_sums<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda_of(call)->stream>>>(*j));
     unsigned blocks = (unsigned)(j->batch > 0 ? j->batch : 1);
     DISPATCH(call->in[0].dtype, T,
-             ctc_forward<T><<<blocks, ctc_threads(j), ctc_rows_inside(j), mixt__cuda.stream>>>(f));
+             ctc_forward<T><<<blocks, ctc_threads(j), ctc_rows_inside(j), mixt__cuda_of(call)->stream>>>(f));
     return mixt__cuda_launched("CTC");
 }
 

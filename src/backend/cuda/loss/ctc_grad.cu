@@ -193,9 +193,9 @@ static mixt_status run(const mixt__call *call)
     if (!mixt__tensor_count(&call->in[0]))
         return MIXT_OK;
     DISPATCH(call->in[0].dtype, T, {
-        ctc_log_sums<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda.stream>>>(*j);
-        ctc_backward<T><<<(unsigned)j->batch, ctc_threads(j), ctc_rows_inside(j), mixt__cuda.stream>>>(g);
-        ctc_gradient<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda.stream>>>(g);
+        ctc_log_sums<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda_of(call)->stream>>>(*j);
+        ctc_backward<T><<<(unsigned)j->batch, ctc_threads(j), ctc_rows_inside(j), mixt__cuda_of(call)->stream>>>(g);
+        ctc_gradient<T><<<ctc_row_blocks(j), 32 * CTC_ROW_WARPS, 0, mixt__cuda_of(call)->stream>>>(g);
     });
     return mixt__cuda_launched("CTC's gradient");
 }

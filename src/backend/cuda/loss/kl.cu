@@ -12,8 +12,6 @@
 enum { ROW_THREADS = 256, COUNT_THREADS = 1024 };
 enum { LSE_WARM, LSE_TEACHER, LSE_PLAIN, LSE_COUNT };
 
-static __device__ unsigned finished; // of last_block
-
 /** A loss with a teacher; `lse` and `saved_lse` of the job have three a row. */
 typedef struct kl_job {
     job j; // labels may be NULL: every row counts
@@ -178,7 +176,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) kl_rows(const kl_job k)
         if (!STEP && threadIdx.x < LSE_COUNT)
             k.j.lse[r * LSE_COUNT + threadIdx.x] = lse[threadIdx.x];
     }
-    if (last_block(&finished))
+    if (last_block(k.j.finished))
         summarize(k.j);
 }
 
@@ -214,6 +212,7 @@ static kl_job kl_job_of(const mixt__call *call, int labels)
     k.cold = 1.0f / at->temperature;
     k.weight = at->weight;
     k.task = at->task;
+    k.j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_KL);
     return k;
 }
 
@@ -233,7 +232,7 @@ static mixt_status forward_run(const mixt__call *call)
     k.j.metrics = (float *)call->out[1].data;
     k.j.lse = (float *)call->out[2].data;
     k.j.results = (row_result *)call->workspace;
-    DISPATCH_BOTH(call, T, U, kl_rows<T, U, false><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda.stream>>>(k));
+    DISPATCH_BOTH(call, T, U, kl_rows<T, U, false><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda_of(call)->stream>>>(k));
     return mixt__cuda_launched("kl");
 }
 
@@ -244,7 +243,7 @@ static mixt_status gradient_run(const mixt__call *call)
     k.j.saved_lse = (const float *)call->in[2].data;
     k.j.saved_metrics = (const float *)call->in[3].data;
     k.j.seed = (const float *)call->in[4].data;
-    DISPATCH_BOTH(call, T, U, kl_gradients<T, U><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda.stream>>>(k));
+    DISPATCH_BOTH(call, T, U, kl_gradients<T, U><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda_of(call)->stream>>>(k));
     return mixt__cuda_launched("kl_grad");
 }
 
@@ -261,9 +260,9 @@ static mixt_status step_run(const mixt__call *call)
         k.j.targets = (const int64_t *)call->workspace;
         k.j.all = (const int32_t *)all->data;
         k.j.all_rows = mixt__tensor_count(all);
-        count_labels<<<1, COUNT_THREADS, 0, mixt__cuda.stream>>>(k.j);
+        count_labels<<<1, COUNT_THREADS, 0, mixt__cuda_of(call)->stream>>>(k.j);
     }
-    DISPATCH_BOTH(call, T, U, kl_rows<T, U, true><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda.stream>>>(k));
+    DISPATCH_BOTH(call, T, U, kl_rows<T, U, true><<<grid_of(&k), ROW_THREADS, 0, mixt__cuda_of(call)->stream>>>(k));
     return mixt__cuda_launched("kl_step");
 }
 

@@ -11,8 +11,6 @@
 
 enum { THREADS = 256, ELEMENTS = 4096, MAX_BLOCKS = 1024 };
 
-static __device__ unsigned finished; // of last_block
-
 typedef struct block_sums {
     double loss;
     int64_t correct, counted;
@@ -26,7 +24,8 @@ typedef struct job {
     const int32_t *labels; // of a mean, in place of targets; neither: all elements count
     void *grad;
     float *loss, *metrics;
-    block_sums *sums; // one a block, in the workspace
+    block_sums *sums;   // one a block, in the workspace
+    unsigned *finished; // of last_block
 } job;
 
 enum kind { SQUARED, BINARY, MEAN };
@@ -98,7 +97,7 @@ template <typename T, kind K> static __global__ void __launch_bounds__(THREADS) 
     s = sums_of_block(s);
     if (threadIdx.x == 0)
         j.sums[blockIdx.x] = s;
-    if (!last_block(&finished))
+    if (!last_block(j.finished))
         return;
     s = {0, 0, 0};
     for (unsigned i = threadIdx.x; i < gridDim.x; i += THREADS) {
@@ -159,7 +158,8 @@ template <kind K> static mixt_status forward(const mixt__call *call)
     j.loss = (float *)call->out[0].data;
     j.metrics = (float *)call->out[1].data;
     j.sums = (block_sums *)call->workspace;
-    DISPATCH(call->in[0].dtype, T, loss_sum<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_MEAN_LOSSES);
+    DISPATCH(call->in[0].dtype, T, loss_sum<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda_of(call)->stream>>>(j));
     return mixt__cuda_launched("loss");
 }
 
@@ -170,7 +170,8 @@ template <kind K> static mixt_status gradient(const mixt__call *call)
     j.saved_metrics = (const float *)call->in[last - 1].data;
     j.seed = (const float *)call->in[last].data;
     j.grad = call->out[0].data;
-    DISPATCH(call->in[0].dtype, T, loss_gradient<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
+    DISPATCH(call->in[0].dtype, T,
+             loss_gradient<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda_of(call)->stream>>>(j));
     return mixt__cuda_launched("gradient of a loss");
 }
 

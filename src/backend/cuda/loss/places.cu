@@ -16,7 +16,7 @@ static mixt_status run(const mixt__call *call)
     int64_t count = mixt__tensor_count(&call->in[0]);
     if (!count)
         return MIXT_OK;
-    places_of<<<(unsigned)mixt__ceil_div(count, THREADS), THREADS, 0, mixt__cuda.stream>>>(
+    places_of<<<(unsigned)mixt__ceil_div(count, THREADS), THREADS, 0, mixt__cuda_of(call)->stream>>>(
         (const int32_t *)call->in[0].data, (int32_t *)call->out[0].data, count);
     return mixt__cuda_launched("places");
 }

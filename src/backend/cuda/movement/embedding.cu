@@ -51,9 +51,9 @@ static mixt_status run_scaled(const mixt__call *call)
     if (!id_count || !cols)
         return MIXT_OK;
     DISPATCH(dst->dtype, T,
-             embedding_scaled<T><<<grid, THREADS, 0, mixt__cuda.stream>>>((const int8_t *)table->data, table->scales,
-                                                                          (const int32_t *)ids->data, (T *)dst->data,
-                                                                          id_count, rows, cols));
+             embedding_scaled<T><<<grid, THREADS, 0, mixt__cuda_of(call)->stream>>>(
+                 (const int8_t *)table->data, table->scales, (const int32_t *)ids->data, (T *)dst->data, id_count, rows,
+                 cols));
     return mixt__cuda_launched("embedding_scaled");
 }
 
@@ -74,7 +74,7 @@ static mixt_status run(const mixt__call *call)
     int64_t bytes = cols * (int64_t)mixt_dtype_size(table->dtype);
     unsigned grid = (unsigned)mixt__ceil_div(id_count, WARPS);
     const int32_t *list = (const int32_t *)ids->data;
-    cudaStream_t stream = mixt__cuda.stream;
+    cudaStream_t stream = mixt__cuda_of(call)->stream;
     if (!id_count || !cols)
         return MIXT_OK;
     // 0x7fff7fff is NaN as FP32, and each half is as FP16 and as BF16

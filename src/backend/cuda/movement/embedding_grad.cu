@@ -305,13 +305,13 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-template <typename T, int V> static void add_up(const job &j)
+template <typename T, int V> static void add_up(const mixt__cuda_device *gpu, const job &j)
 {
     int64_t packs = mixt__ceil_div(j.cols, V), threads = mixt__ceil_div(packs, 32) * 32;
     threads = threads < TILE_THREADS ? threads : TILE_THREADS;
     dim3 grid((unsigned)j.tiles, (unsigned)mixt__ceil_div(packs, threads));
-    embedding_tiles<T, V><<<grid, (unsigned)threads, 0, mixt__cuda.stream>>>(j);
-    embedding_join<V><<<grid, (unsigned)threads, 0, mixt__cuda.stream>>>(j);
+    embedding_tiles<T, V><<<grid, (unsigned)threads, 0, gpu->stream>>>(j);
+    embedding_join<V><<<grid, (unsigned)threads, 0, gpu->stream>>>(j);
 }
 
 static mixt_status run(const mixt__call *call)
@@ -321,15 +321,16 @@ static mixt_status run(const mixt__call *call)
         j.cols % (16 / (int64_t)mixt_dtype_size(call->in[1].dtype)) == 0 && aligned16(j.grad_dst) && aligned16(j.table);
     if (!j.add && j.table_rows && j.cols) {
         size_t bytes = (size_t)(j.table_rows * j.cols) * sizeof(float);
-        mixt_status status =
-            mixt__cuda_check(cudaMemsetAsync(j.table, 0, bytes, mixt__cuda.stream), "clearing an embedding's gradient");
+        mixt_status status = mixt__cuda_check(cudaMemsetAsync(j.table, 0, bytes, mixt__cuda_of(call)->stream),
+                                              "clearing an embedding's gradient");
         if (status != MIXT_OK)
             return status;
     }
     if (!j.id_count || !j.cols)
         return MIXT_OK;
-    embedding_sort<<<OWNERS, SORT_THREADS, 0, mixt__cuda.stream>>>(j);
-    DISPATCH(call->in[1].dtype, T, vectors ? add_up<T, vec16<T>::size>(j) : add_up<T, 1>(j));
+    embedding_sort<<<OWNERS, SORT_THREADS, 0, mixt__cuda_of(call)->stream>>>(j);
+    DISPATCH(call->in[1].dtype, T,
+             vectors ? add_up<T, vec16<T>::size>(mixt__cuda_of(call), j) : add_up<T, 1>(mixt__cuda_of(call), j));
     return mixt__cuda_launched("embedding_grad");
 }
 

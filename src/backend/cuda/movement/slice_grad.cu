@@ -51,7 +51,7 @@ dim3 grid(int64_t columns, int64_t outer)
 
 template <typename E> void move(const mixt__call *call, const stretch &s)
 {
-    slice_grad_move<<<grid(s.whole, s.outer), THREADS, 0, mixt__cuda.stream>>>(
+    slice_grad_move<<<grid(s.whole, s.outer), THREADS, 0, mixt__cuda_of(call)->stream>>>(
         static_cast<E *>(call->out[0].data), static_cast<const E *>(call->in[0].data), s);
 }
 
@@ -94,7 +94,7 @@ mixt_status run(const mixt__call *call)
     if (!add && src->dtype == dst->dtype)
         move_widest(call, s);
     else
-        slice_grad_convert<<<grid(add ? s.length : s.whole, s.outer), THREADS, 0, mixt__cuda.stream>>>(
+        slice_grad_convert<<<grid(add ? s.length : s.whole, s.outer), THREADS, 0, mixt__cuda_of(call)->stream>>>(
             dst->data, dst->dtype, src->data, src->dtype, s, add);
     return mixt__cuda_launched("slice_grad");
 }

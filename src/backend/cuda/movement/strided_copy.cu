@@ -143,25 +143,25 @@ bool ready_for_tiles(mixt__cuda_copy *c)
 
 /* ---- launching ---- */
 
-template <typename E> void launch(mixt__cuda_copy c, int64_t count)
+template <typename E> void launch(const mixt__cuda_device *gpu, mixt__cuda_copy c, int64_t count)
 {
     constexpr int TILE = sizeof(E) <= 4 ? 64 : 32;
     if (!ready_for_tiles(&c)) {
-        bool few = count < static_cast<int64_t>(MANY * THREADS) * 2 * mixt__cuda.multiprocessors;
+        bool few = count < static_cast<int64_t>(MANY * THREADS) * 2 * gpu->multiprocessors;
         auto kernel = few ? copy_elements<E, 1> : copy_elements<E, MANY>;
         kernel<<<static_cast<unsigned>(mixt__ceil_div(count, few ? THREADS : THREADS * MANY)), THREADS, 0,
-                 mixt__cuda.stream>>>(c, static_cast<unsigned>(count));
+                 gpu->stream>>>(c, static_cast<unsigned>(count));
         return;
     }
     int64_t rows = c.dims[c.rank - 2], columns = c.dims[c.rank - 1];
     int64_t row_tiles = mixt__ceil_div(rows, TILE), column_tiles = mixt__ceil_div(columns, TILE);
     copy_tiles<E, TILE>
         <<<static_cast<unsigned>(row_tiles * column_tiles * (count / rows / columns)), dim3(32, TILE_ROWS), 0,
-           mixt__cuda.stream>>>(c, static_cast<unsigned>(row_tiles), static_cast<unsigned>(column_tiles));
+           gpu->stream>>>(c, static_cast<unsigned>(row_tiles), static_cast<unsigned>(column_tiles));
 }
 
 /** Kernels number elements with 32 bits: more of them go in halves. */
-void issue(const mixt__cuda_copy &c)
+void issue(const mixt__cuda_device *gpu, const mixt__cuda_copy &c)
 {
     int64_t count = 1;
     for (int d = 0; d < c.rank; d++)
@@ -172,36 +172,36 @@ void issue(const mixt__cuda_copy &c)
         for (int d = 1; d < c.rank; d++)
             longest = c.dims[d] > c.dims[longest] ? d : longest;
         half.dims[longest] = c.dims[longest] / 2;
-        issue(half);
+        issue(gpu, half);
         half.src += half.dims[longest] * c.src_strides[longest] * c.size;
         half.dst += half.dims[longest] * c.dst_strides[longest] * c.size;
         half.dims[longest] = c.dims[longest] - half.dims[longest];
-        issue(half);
+        issue(gpu, half);
         return;
     }
     if (count == 0)
         return;
     switch (c.size) {
     case 1:
-        return launch<uint8_t>(c, count);
+        return launch<uint8_t>(gpu, c, count);
     case 2:
-        return launch<uint16_t>(c, count);
+        return launch<uint16_t>(gpu, c, count);
     case 4:
-        return launch<uint32_t>(c, count);
+        return launch<uint32_t>(gpu, c, count);
     case 8:
-        return launch<uint2>(c, count);
+        return launch<uint2>(gpu, c, count);
     default:
-        return launch<uint4>(c, count);
+        return launch<uint4>(gpu, c, count);
     }
 }
 
 } // namespace
 
-extern "C" mixt_status mixt__cuda_copy_run(mixt__cuda_copy copy)
+extern "C" mixt_status mixt__cuda_copy_run(const mixt__cuda_device *gpu, mixt__cuda_copy copy)
 {
     join_dimensions(&copy);
     while (join_elements(&copy))
         ;
-    issue(copy);
+    issue(gpu, copy);
     return mixt__cuda_launched("strided copy");
 }

@@ -17,7 +17,7 @@ typedef struct mixt__cuda_copy {
 } mixt__cuda_copy;
 
 /** Issues it. Source and destination must not overlap. */
-mixt_status mixt__cuda_copy_run(mixt__cuda_copy copy);
+mixt_status mixt__cuda_copy_run(const mixt__cuda_device *gpu, mixt__cuda_copy copy);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ static mixt_status reshape(const mixt__call *call)
         copy.dst_strides[d] = stride;
         stride *= copy.dims[d];
     }
-    return mixt__cuda_copy_run(copy);
+    return mixt__cuda_copy_run(mixt__cuda_of(call), copy);
 }
 
 static mixt_status transpose(const mixt__call *call)
@@ -37,7 +37,7 @@ static mixt_status transpose(const mixt__call *call)
     mixt__cuda_copy copy = copy_of(&call->in[0], &call->out[0]);
     for (int d = 0; d < copy.rank; d++)
         copy.src_strides[d] = call->in[0].strides[at->order[d]];
-    return mixt__cuda_copy_run(copy);
+    return mixt__cuda_copy_run(mixt__cuda_of(call), copy);
 }
 
 static mixt_status slice(const mixt__call *call)
@@ -45,7 +45,7 @@ static mixt_status slice(const mixt__call *call)
     const mixt__slice_attrs *at = call->attrs;
     mixt__cuda_copy copy = copy_of(&call->in[0], &call->out[0]);
     copy.src += at->begin * call->in[0].strides[at->axis] * copy.size;
-    return mixt__cuda_copy_run(copy);
+    return mixt__cuda_copy_run(mixt__cuda_of(call), copy);
 }
 
 static mixt_status split(const mixt__call *call)
@@ -55,7 +55,7 @@ static mixt_status split(const mixt__call *call)
     for (int o = 0; o < call->out_count; o++) {
         mixt__cuda_copy copy = copy_of(&call->in[0], &call->out[o]);
         copy.src += begin * call->in[0].strides[last] * copy.size;
-        MIXT_TRY(mixt__cuda_copy_run(copy));
+        MIXT_TRY(mixt__cuda_copy_run(mixt__cuda_of(call), copy));
         begin += copy.dims[last];
     }
     return MIXT_OK;
@@ -69,7 +69,7 @@ static mixt_status concat(const mixt__call *call)
         mixt__cuda_copy copy = copy_of(&call->in[i], &call->out[0]);
         memcpy(copy.dims, call->in[i].shape.dims, sizeof copy.dims);
         copy.dst += begin * call->out[0].strides[at->axis] * copy.size;
-        MIXT_TRY(mixt__cuda_copy_run(copy));
+        MIXT_TRY(mixt__cuda_copy_run(mixt__cuda_of(call), copy));
         begin += copy.dims[at->axis];
     }
     return MIXT_OK;

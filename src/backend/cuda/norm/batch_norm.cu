@@ -21,11 +21,8 @@ enum {
     APPLY_ROWS = 8,
     UNROLL = 4,
     FOUND = 4, // floats of the workspace that job.found takes
-    COUNTERS = 1024
+    COUNTERS = MIXT_CUDA_COUNTERS_BATCH_NORM
 };
-
-/** Blocks that finished their sums of a tile of channels; back at 0 when a launch ends. */
-static __device__ unsigned finished[COUNTERS];
 
 /** Everything the kernels of one call need; T of the pointers is the kernels' own. */
 typedef struct job {
@@ -45,7 +42,8 @@ typedef struct job {
     int64_t *found;                     // with a mask: how many rows count, and the first of them
     float eps, momentum;
     bool relu, add_weight, add_bias;
-    bool repeated; // forward: the running statistics have been updated
+    bool repeated;      // forward: the running statistics have been updated
+    unsigned *finished; // (COUNTERS) blocks that have their sums of a tile of channels; 0 again when a launch ends
 } job;
 
 /* ---- rows that count ---- */
@@ -194,7 +192,7 @@ static __device__ __forceinline__ void store_block(const job &j, sums<T, V, GRAD
 }
 
 /** Whether this block is the last of its tile, so that all partials of the tile are there. */
-static __device__ __forceinline__ bool last_of_tile(int64_t tile)
+static __device__ __forceinline__ bool last_of_tile(unsigned *finished, int64_t tile)
 {
     __shared__ bool last;
     __threadfence();
@@ -263,7 +261,7 @@ static __global__ void __launch_bounds__(SUM_THREADS, GRAD ? 1 : 2) sum_kernel(c
                     s.add(x[u], g[u], j.relu);
         }
         store_block(j, s, tile, shared);
-        if (last_of_tile(tile))
+        if (last_of_tile(j.finished, tile))
             finish_tile<T, GRAD>(j, tile, j.lanes * V);
     }
 }
@@ -374,10 +372,10 @@ static void lay_over(job *j, int v, int most)
 
 /** The same for sums; how many chunks the rows are cut into. Narrow tiles: fewer sums of blocks for the last one to
  *  add. */
-static int64_t lay_out(job *j, int v, bool grad)
+static int64_t lay_out(const mixt__cuda_device *gpu, job *j, int v, bool grad)
 {
     lay_over(j, v, v == 1 ? 32 : SUM_LANES);
-    int64_t blocks = (int64_t)mixt__cuda.multiprocessors * (grad ? 1 : 2), chunks = blocks / (j->tiles ? j->tiles : 1);
+    int64_t blocks = (int64_t)gpu->multiprocessors * (grad ? 1 : 2), chunks = blocks / (j->tiles ? j->tiles : 1);
     int64_t most = mixt__ceil_div(j->rows, SUM_THREADS / j->lanes);
     chunks = chunks < most ? chunks : most;
     return chunks > 1 ? chunks : 1;
@@ -394,31 +392,31 @@ static int64_t padded(int64_t cols)
     return (cols + 3) / 4 * 4;
 }
 
-template <typename T, int V, bool GRAD> static void launch_as(job *j, bool with_sums)
+template <typename T, int V, bool GRAD> static void launch_as(const mixt__cuda_device *gpu, job *j, bool with_sums)
 {
     if (with_sums) {
         if (j->mask)
-            count_kernel<<<1, SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
-        int64_t chunks = lay_out(j, V, GRAD);
+            count_kernel<<<1, SUM_THREADS, 0, gpu->stream>>>(*j);
+        int64_t chunks = lay_out(gpu, j, V, GRAD);
         dim3 grid((unsigned)chunks, (unsigned)(j->tiles < COUNTERS ? j->tiles : COUNTERS));
-        sum_kernel<T, V, GRAD><<<grid, SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
+        sum_kernel<T, V, GRAD><<<grid, SUM_THREADS, 0, gpu->stream>>>(*j);
     }
     lay_over(j, V, 32);
     unsigned columns = (unsigned)(j->tiles < COUNTERS ? j->tiles : COUNTERS);
     unsigned blocks = (unsigned)mixt__ceil_div(j->rows, APPLY_THREADS / j->lanes * APPLY_ROWS);
-    apply_kernel<T, V, GRAD><<<dim3(blocks, columns), APPLY_THREADS, 0, mixt__cuda.stream>>>(*j);
+    apply_kernel<T, V, GRAD><<<dim3(blocks, columns), APPLY_THREADS, 0, gpu->stream>>>(*j);
 }
 
-template <typename T, bool GRAD> static void launch(job *j, bool with_sums)
+template <typename T, bool GRAD> static void launch(const mixt__cuda_device *gpu, job *j, bool with_sums)
 {
     constexpr int V = vec16<T>::size;
     bool wide = j->cols % V == 0 && aligned16(j->src) && aligned16(j->dst) && aligned16(j->grad_dst) &&
                 aligned16(j->addend) && aligned16(j->weight) && aligned16(j->mean) && aligned16(j->rstd) &&
                 aligned16(j->bias);
     if (wide)
-        launch_as<T, V, GRAD>(j, with_sums);
+        launch_as<T, V, GRAD>(gpu, j, with_sums);
     else
-        launch_as<T, 1, GRAD>(j, with_sums);
+        launch_as<T, 1, GRAD>(gpu, j, with_sums);
 }
 
 /* ---- candidates ---- */
@@ -442,6 +440,7 @@ static job job_of(const mixt__call *call)
     j.off = j.slope + padded(j.cols);
     j.found = (int64_t *)(j.off + padded(j.cols)); // FOUND floats
     j.partials = j.off + padded(j.cols) + FOUND;
+    j.finished = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_BATCH_NORM);
     if (at->masked && j.rows) {
         j.mask = (const float *)call->in[5].data;
         j.inner = j.rows / mixt__tensor_count(&call->in[5]);
@@ -453,7 +452,8 @@ static mixt_status prepare(mixt__call *call, bool grad)
 {
     job j = job_of(call);
     int v = vector_size(call->in[0].dtype);
-    int64_t chunks = lay_out(&j, 1, grad), wide = j.cols % v ? 0 : lay_out(&j, v, grad);
+    int64_t chunks = lay_out(mixt__cuda_of(call), &j, 1, grad),
+            wide = j.cols % v ? 0 : lay_out(mixt__cuda_of(call), &j, v, grad);
     chunks = wide > chunks ? wide : chunks;
     call->workspace_bytes = (size_t)(4 * padded(j.cols) + FOUND + 2 * chunks * j.cols) * sizeof(float);
     return MIXT_OK;
@@ -485,9 +485,10 @@ static mixt_status forward_run(const mixt__call *call)
     if (!j.cols)
         return MIXT_OK;
     if (!sums)
-        fixed_statistics_kernel<<<(unsigned)mixt__ceil_div(j.cols, 256), 256, 0, mixt__cuda.stream>>>(j, !at->training);
+        fixed_statistics_kernel<<<(unsigned)mixt__ceil_div(j.cols, 256), 256, 0, mixt__cuda_of(call)->stream>>>(
+            j, !at->training);
     if (j.rows)
-        DISPATCH(call->in[0].dtype, T, (launch<T, false>(&j, sums)));
+        DISPATCH(call->in[0].dtype, T, (launch<T, false>(mixt__cuda_of(call), &j, sums)));
     return mixt__cuda_launched("batch_norm");
 }
 
@@ -505,9 +506,9 @@ static mixt_status grad_run(const mixt__call *call)
     if (!j.cols)
         return MIXT_OK;
     if (j.rows)
-        DISPATCH(call->in[0].dtype, T, (launch<T, true>(&j, true)));
+        DISPATCH(call->in[0].dtype, T, (launch<T, true>(mixt__cuda_of(call), &j, true)));
     else
-        no_rows_grad_kernel<<<(unsigned)mixt__ceil_div(j.cols, 256), 256, 0, mixt__cuda.stream>>>(j);
+        no_rows_grad_kernel<<<(unsigned)mixt__ceil_div(j.cols, 256), 256, 0, mixt__cuda_of(call)->stream>>>(j);
     return mixt__cuda_launched("batch_norm_grad");
 }
 

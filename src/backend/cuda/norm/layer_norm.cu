@@ -155,26 +155,27 @@ template <typename T, bool RMS> static __global__ void __launch_bounds__(PLAIN_T
 }
 
 /** False: a row is too long for this many packs, or the GPU's shared memory too small. */
-template <typename T, int PACKS, bool RMS> static bool forward_warps(const job &j, cudaError_t *error)
+template <typename T, int PACKS, bool RMS>
+static bool forward_warps(const mixt__cuda_device *gpu, const job &j, cudaError_t *error)
 {
     constexpr int V = vec16<T>::size;
     int packs = (int)mixt__ceil_div(j.cols, 32 * V);
     size_t shared = 2 * (size_t)j.cols * sizeof(float) + (size_t)(WARPS * (RING / PACKS) * packs) * 32 * sizeof(uint4);
-    int64_t blocks = mixt__ceil_div(j.rows, WARPS), most = (int64_t)mixt__cuda.multiprocessors * (RING / PACKS);
-    if (packs > PACKS || shared > (size_t)mixt__cuda.shared_limit)
+    int64_t blocks = mixt__ceil_div(j.rows, WARPS), most = (int64_t)gpu->multiprocessors * (RING / PACKS);
+    if (packs > PACKS || shared > (size_t)gpu->shared_limit)
         return false;
     auto kernel = layer_norm_warp<T, V, PACKS, RMS>;
     *error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     if (*error == cudaSuccess)
-        kernel<<<(unsigned)(blocks < most ? blocks : most), 32 * WARPS, shared, mixt__cuda.stream>>>(j, packs);
+        kernel<<<(unsigned)(blocks < most ? blocks : most), 32 * WARPS, shared, gpu->stream>>>(j, packs);
     return true;
 }
 
-template <typename T, bool RMS> static cudaError_t forward(const job &j, bool vectors)
+template <typename T, bool RMS> static cudaError_t forward(const mixt__cuda_device *gpu, const job &j, bool vectors)
 {
     cudaError_t error = cudaSuccess;
-    if (!vectors || (!forward_warps<T, 4, RMS>(j, &error) && !forward_warps<T, 8, RMS>(j, &error)))
-        layer_norm_plain<T, RMS><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
+    if (!vectors || (!forward_warps<T, 4, RMS>(gpu, j, &error) && !forward_warps<T, 8, RMS>(gpu, j, &error)))
+        layer_norm_plain<T, RMS><<<plain_grid(gpu, &j), PLAIN_THREADS, 0, gpu->stream>>>(j);
     return error;
 }
 
@@ -187,7 +188,7 @@ static mixt_status forward_run(const mixt__call *call)
     if (!j.rows)
         return MIXT_OK;
     cudaError_t error = cudaSuccess;
-    DISPATCH(call->in[0].dtype, T, error = forward<T, false>(j, all_aligned(call, &j)));
+    DISPATCH(call->in[0].dtype, T, error = forward<T, false>(mixt__cuda_of(call), j, all_aligned(call, &j)));
     return error == cudaSuccess ? mixt__cuda_launched("layer_norm") : mixt__cuda_check(error, "layer_norm");
 }
 
@@ -198,7 +199,7 @@ static mixt_status rms_run(const mixt__call *call)
     if (!j.rows)
         return MIXT_OK;
     cudaError_t error = cudaSuccess;
-    DISPATCH(call->in[0].dtype, T, error = forward<T, true>(j, all_aligned(call, &j)));
+    DISPATCH(call->in[0].dtype, T, error = forward<T, true>(mixt__cuda_of(call), j, all_aligned(call, &j)));
     return error == cudaSuccess ? mixt__cuda_launched("rms_norm") : mixt__cuda_check(error, "rms_norm");
 }
 

@@ -45,9 +45,9 @@ static bool all_aligned(const mixt__call *call, const job *j)
     return good && aligned16(call->out[0].data);
 }
 
-static unsigned plain_grid(const job *j)
+static unsigned plain_grid(const mixt__cuda_device *gpu, const job *j)
 {
-    int64_t most = 16 * (int64_t)mixt__cuda.multiprocessors;
+    int64_t most = 16 * (int64_t)gpu->multiprocessors;
     return (unsigned)(j->rows < most ? j->rows : most);
 }
 

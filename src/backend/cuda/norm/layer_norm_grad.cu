@@ -287,9 +287,9 @@ static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_params(co
 /* ---- the host's side ---- */
 
 /** Partial sums that blocks may leave, whichever kernels run. */
-static int64_t most_parts(void)
+static int64_t most_parts(const mixt__cuda_device *gpu)
 {
-    int64_t blocks = (int64_t)mixt__cuda.multiprocessors * GRAD_BLOCKS;
+    int64_t blocks = (int64_t)gpu->multiprocessors * GRAD_BLOCKS;
     return blocks > MAX_SPLITS ? blocks : MAX_SPLITS;
 }
 
@@ -297,41 +297,40 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
     int64_t kinds = call->out_count - 1;
-    call->workspace_bytes = (size_t)(most_parts() * kinds * mixt__tensor_last(&call->in[0])) * sizeof(float);
+    call->workspace_bytes =
+        (size_t)(most_parts(mixt__cuda_of(call)) * kinds * mixt__tensor_last(&call->in[0])) * sizeof(float);
     return MIXT_OK;
 }
 
 /** False: rows are too long for a team, or the GPU's shared memory too small. */
-template <typename T, bool RMS> static bool gradient_teams(job &j, cudaError_t *error)
+template <typename T, bool RMS> static bool gradient_teams(const mixt__cuda_device *gpu, job &j, cudaError_t *error)
 {
     constexpr int V = vec16<T>::size;
     int64_t threads = mixt__ceil_div(j.cols, 32 * V) * 32,
             each = (STAGES * 3 * TEAM_ROWS * threads + 2 * SUMS / 4 * (threads / 32)) * (int64_t)sizeof(uint4);
-    int64_t teams = GRAD_THREADS / threads, fit = mixt__cuda.shared_limit / each;
+    int64_t teams = GRAD_THREADS / threads, fit = gpu->shared_limit / each;
     teams = teams < fit ? teams : fit;
     if (!teams)
         return false;
     int64_t blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
     auto kernel = !RMS && j.kinds == 3 ? layer_norm_grad_team<T, V, !RMS, RMS> : layer_norm_grad_team<T, V, false, RMS>;
-    j.parts = blocks < most_parts() ? blocks : most_parts();
+    j.parts = blocks < most_parts(gpu) ? blocks : most_parts(gpu);
     *error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(teams * each));
     if (*error == cudaSuccess)
-        kernel<<<(unsigned)j.parts, dim3((unsigned)threads, (unsigned)teams), (size_t)(teams * each),
-                 mixt__cuda.stream>>>(j);
+        kernel<<<(unsigned)j.parts, dim3((unsigned)threads, (unsigned)teams), (size_t)(teams * each), gpu->stream>>>(j);
     return true;
 }
 
-template <typename T, bool RMS> static cudaError_t gradient(job &j, bool vectors)
+template <typename T, bool RMS> static cudaError_t gradient(const mixt__cuda_device *gpu, job &j, bool vectors)
 {
     cudaError_t error = cudaSuccess;
-    if (vectors && gradient_teams<T, RMS>(j, &error))
+    if (vectors && gradient_teams<T, RMS>(gpu, j, &error))
         return error;
     int64_t splits = mixt__ceil_div(j.rows, 4 * SLICES);
     j.parts = splits < MAX_SPLITS ? splits : MAX_SPLITS;
-    layer_norm_grad_plain<T, RMS><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
+    layer_norm_grad_plain<T, RMS><<<plain_grid(gpu, &j), PLAIN_THREADS, 0, gpu->stream>>>(j);
     layer_norm_grad_columns<T, RMS>
-        <<<dim3((unsigned)mixt__ceil_div(j.cols, TILE), (unsigned)j.parts), dim3(TILE, SLICES), 0, mixt__cuda.stream>>>(
-            j);
+        <<<dim3((unsigned)mixt__ceil_div(j.cols, TILE), (unsigned)j.parts), dim3(TILE, SLICES), 0, gpu->stream>>>(j);
     return error;
 }
 
@@ -353,12 +352,12 @@ template <bool RMS> static mixt_status run(const mixt__call *call, const char *n
     j.partials = (float *)call->workspace;
     cudaError_t error = cudaSuccess;
     if (j.rows)
-        DISPATCH(call->in[0].dtype, T, (error = gradient<T, RMS>(j, all_aligned(call, &j))));
+        DISPATCH(call->in[0].dtype, T, (error = gradient<T, RMS>(mixt__cuda_of(call), j, all_aligned(call, &j))));
     if (error != cudaSuccess)
         return mixt__cuda_check(error, name);
     if (j.cols)
         layer_norm_grad_params<<<(unsigned)mixt__ceil_div(j.kinds * j.cols, TILE), dim3(TILE, SLICES), 0,
-                                 mixt__cuda.stream>>>(j);
+                                 mixt__cuda_of(call)->stream>>>(j);
     return mixt__cuda_launched(name);
 }
 

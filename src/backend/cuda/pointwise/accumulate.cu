@@ -45,15 +45,15 @@ __global__ void __launch_bounds__(THREADS)
         dst[i] = (add ? dst[i] : 0.0f) + to_float(src[i]);
 }
 
-template <typename T> void launch(float *dst, const T *src, int64_t count, bool add)
+template <typename T> void launch(const mixt__cuda_device *gpu, float *dst, const T *src, int64_t count, bool add)
 {
     bool aligned = aligned16(dst) && reinterpret_cast<uintptr_t>(src) % (4 * sizeof(T)) == 0;
     int64_t fours = aligned ? count / 4 : 0, rest = count - 4 * fours;
     if (fours)
-        accumulate_four<<<static_cast<unsigned>(mixt__ceil_div(fours, THREADS * UNROLL)), THREADS, 0,
-                          mixt__cuda.stream>>>(dst, src, fours, add);
+        accumulate_four<<<static_cast<unsigned>(mixt__ceil_div(fours, THREADS * UNROLL)), THREADS, 0, gpu->stream>>>(
+            dst, src, fours, add);
     if (rest)
-        accumulate_single<<<static_cast<unsigned>(mixt__ceil_div(rest, THREADS)), THREADS, 0, mixt__cuda.stream>>>(
+        accumulate_single<<<static_cast<unsigned>(mixt__ceil_div(rest, THREADS)), THREADS, 0, gpu->stream>>>(
             dst, src, 4 * fours, count, add);
 }
 
@@ -62,7 +62,8 @@ mixt_status run(const mixt__call *call)
     const mixt__tensor *src = &call->in[0];
     float *dst = static_cast<float *>(call->out[0].data);
     DISPATCH(src->dtype, T,
-             launch(dst, static_cast<const T *>(src->data), mixt__tensor_count(src), call->accumulate & 1));
+             launch(mixt__cuda_of(call), dst, static_cast<const T *>(src->data), mixt__tensor_count(src),
+                    call->accumulate & 1));
     return mixt__cuda_launched("accumulate");
 }
 

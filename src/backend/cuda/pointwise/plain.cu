@@ -190,7 +190,7 @@ mixt_status run(const mixt__call *call)
     }
     if (p.count > 0)
         pointwise_interpreted<<<static_cast<unsigned>(mixt__ceil_div(p.count, MIXT_PW_THREADS)), MIXT_PW_THREADS, 0,
-                                mixt__cuda.stream>>>(p);
+                                mixt__cuda_of(call)->stream>>>(p);
     return mixt__cuda_launched("pointwise");
 }
 

@@ -29,7 +29,7 @@ static bool compile(const mixt__call *call, prepared *p, const char **reason)
     static const char *const names[2] = {"pw_vector", "pw_scalar"};
     mixt__pw_domain domain;
     mixt__pw_domain_of(call, &domain);
-    p->cut = mixt__pw_cut_of(call, &domain, mixt__cuda.multiprocessors);
+    p->cut = mixt__pw_cut_of(call, &domain, mixt__cuda_of(call)->multiprocessors);
     p->count = domain.count;
     for (int i = 0; i < call->in_count; i++)
         if (!domain.strides[i][domain.rank - 1])
@@ -37,8 +37,9 @@ static bool compile(const mixt__call *call, prepared *p, const char **reason)
     if (domain.count == 0)
         return true;
     *reason = "no memory for the program's text";
-    char *text = mixt__pw_text(call, &domain, p->cut, mixt__cuda.sm);
-    bool good = text && mixt__jit_kernels(text, names, 2, p->kernels, reason);
+    int sm = mixt__cuda_of(call)->sm;
+    char *text = mixt__pw_text(call, &domain, p->cut, sm);
+    bool good = text && mixt__jit_kernels(sm, text, names, 2, p->kernels, reason);
     mixt__free(text);
     return good;
 }
@@ -97,7 +98,7 @@ static mixt_status run(const mixt__call *call)
     int64_t blocks = mixt__ceil_div(work, (int64_t)MIXT_PW_THREADS * p->cut.unroll);
     void *list[] = {&arguments};
     return mixt__cuda_check(cudaLaunchKernel(p->kernels[vectors ? 0 : 1], (dim3){(unsigned)(blocks ? blocks : 1), 1, 1},
-                                             (dim3){MIXT_PW_THREADS, 1, 1}, list, 0, mixt__cuda.stream),
+                                             (dim3){MIXT_PW_THREADS, 1, 1}, list, 0, mixt__cuda_of(call)->stream),
                             "pointwise");
 }
 

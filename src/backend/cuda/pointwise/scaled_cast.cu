@@ -96,12 +96,12 @@ template <typename T, typename D, int V> void launch(const mixt__call *call, int
     const mixt__scaled_cast_attrs *at = static_cast<const mixt__scaled_cast_attrs *>(call->attrs);
     const T *src = static_cast<const T *>(call->in[0].data);
     uint32_t *largest = static_cast<uint32_t *>(call->workspace);
-    int64_t most = static_cast<int64_t>(mixt__cuda.multiprocessors) * BLOCKS_PER_SM;
+    int64_t most = static_cast<int64_t>(mixt__cuda_of(call)->multiprocessors) * BLOCKS_PER_SM;
     int64_t wanted = mixt__ceil_div(count, static_cast<int64_t>(THREADS) * V);
     unsigned blocks = static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
     float least = at->dtype == MIXT_DTYPE_FP16 ? 0x1p-24f : 0x1p-9f;
-    largest_magnitude<T, V><<<blocks, THREADS, 0, mixt__cuda.stream>>>(largest, src, count);
-    cast<T, D, V><<<blocks, THREADS, 0, mixt__cuda.stream>>>(
+    largest_magnitude<T, V><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(largest, src, count);
+    cast<T, D, V><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
         static_cast<D *>(call->out[0].data), static_cast<float *>(call->out[1].data), src, largest, count, least);
 }
 
@@ -124,7 +124,8 @@ mixt_status prepare(mixt__call *call, mixt__arena *)
 
 mixt_status run(const mixt__call *call)
 {
-    MIXT_TRY(mixt__cuda_check(cudaMemsetAsync(call->workspace, 0, sizeof(uint32_t), mixt__cuda.stream), "scaled_cast"));
+    MIXT_TRY(mixt__cuda_check(cudaMemsetAsync(call->workspace, 0, sizeof(uint32_t), mixt__cuda_of(call)->stream),
+                              "scaled_cast"));
     DISPATCH(call->in[0].dtype, T, launch_from<T>(call));
     return mixt__cuda_launched("scaled_cast");
 }

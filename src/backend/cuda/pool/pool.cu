@@ -401,44 +401,44 @@ static dim3 grid_of(int64_t rows, int64_t width, int64_t vectors)
     return dim3((unsigned)rows, (unsigned)(across < 65535 ? across : 65535));
 }
 
-template <typename T, int V> static void launch_pool(const job *j)
+template <typename T, int V> static void launch_pool(const mixt__cuda_device *gpu, const job *j)
 {
-    pool_kernel<T, V><<<grid_of(result_rows(j), j->out_w, j->c / V), THREADS, 0, mixt__cuda.stream>>>(*j);
+    pool_kernel<T, V><<<grid_of(result_rows(j), j->out_w, j->c / V), THREADS, 0, gpu->stream>>>(*j);
 }
 
-template <typename T, int V, typename I> static void launch_grad(const job *j)
+template <typename T, int V, typename I> static void launch_grad(const mixt__cuda_device *gpu, const job *j)
 {
     dim3 results = grid_of(result_rows(j), j->out_w, j->c / V);
     if (windows_tile(j)) {
-        tiles_kernel<T, V><<<results, THREADS, 0, mixt__cuda.stream>>>(*j);
+        tiles_kernel<T, V><<<results, THREADS, 0, gpu->stream>>>(*j);
         return;
     }
     if (j->max)
-        places_kernel<T, V, I><<<results, THREADS, 0, mixt__cuda.stream>>>(*j);
+        places_kernel<T, V, I><<<results, THREADS, 0, gpu->stream>>>(*j);
     if constexpr (V > 1)
         if (j->max && j->size == 3 && j->stride == 2 && j->pad == 1 && j->d == 1 && j->size_d == 1) {
             dim3 grid = grid_of((int64_t)j->n * ((j->h + 1) / 2), (j->w + 1) / 2, j->c / V);
-            gather_quads_kernel<T, V><<<grid, THREADS, 0, mixt__cuda.stream>>>(*j);
+            gather_quads_kernel<T, V><<<grid, THREADS, 0, gpu->stream>>>(*j);
             return;
         }
     dim3 sources = grid_of((int64_t)j->n * j->d * j->h, j->w, j->c / V);
-    gather_kernel<T, V, I><<<sources, THREADS, 0, mixt__cuda.stream>>>(*j);
+    gather_kernel<T, V, I><<<sources, THREADS, 0, gpu->stream>>>(*j);
 }
 
-template <typename T> static void launch(const job *j, bool grad)
+template <typename T> static void launch(const mixt__cuda_device *gpu, const job *j, bool grad)
 {
     constexpr int V = vec16<T>::size;
     bool wide = j->c % V == 0 && aligned16(j->src) && aligned16(j->dst) && aligned16(j->grad_dst);
     if (!grad && wide)
-        launch_pool<T, V>(j);
+        launch_pool<T, V>(gpu, j);
     else if (!grad)
-        launch_pool<T, 1>(j);
+        launch_pool<T, 1>(gpu, j);
     else if (j->size_d * j->size * j->size > BYTE_WINDOW)
-        launch_grad<T, 1, int32_t>(j);
+        launch_grad<T, 1, int32_t>(gpu, j);
     else if (wide)
-        launch_grad<T, V, uint8_t>(j);
+        launch_grad<T, V, uint8_t>(gpu, j);
     else
-        launch_grad<T, 1, uint8_t>(j);
+        launch_grad<T, 1, uint8_t>(gpu, j);
 }
 
 /* ---- candidates ---- */
@@ -475,7 +475,7 @@ static mixt_status run(const mixt__call *call)
     job j = job_of(call, &call->in[0], &call->out[0]);
     if (!mixt__tensor_count(&call->out[0]))
         return MIXT_OK;
-    DISPATCH(call->in[0].dtype, T, launch<T>(&j, false));
+    DISPATCH(call->in[0].dtype, T, launch<T>(mixt__cuda_of(call), &j, false));
     return mixt__cuda_launched("pool");
 }
 
@@ -496,7 +496,7 @@ static mixt_status grad_run(const mixt__call *call)
     j.grad_dst = call->in[2].data;
     if (!mixt__tensor_count(&call->out[0]))
         return MIXT_OK;
-    DISPATCH(call->in[0].dtype, T, launch<T>(&j, true));
+    DISPATCH(call->in[0].dtype, T, launch<T>(mixt__cuda_of(call), &j, true));
     return mixt__cuda_launched("pool_grad");
 }
 

@@ -89,7 +89,7 @@ static mixt_status keep_state(const mixt__call *call, const problem *p)
     size_t row = (size_t)p->hidden * mixt_dtype_size(call->out[0].dtype);
     const char *last = (const char *)p->dst + (size_t)(p->steps - 1) * row;
     return mixt__cuda_check(cudaMemcpy2DAsync(call->in[2].data, row, last, (size_t)p->steps * row, row,
-                                              (size_t)p->batch, cudaMemcpyDeviceToDevice, mixt__cuda.stream),
+                                              (size_t)p->batch, cudaMemcpyDeviceToDevice, mixt__cuda_of(call)->stream),
                             "keeping a recurrence's state");
 }
 
@@ -108,13 +108,14 @@ template <int GATES> static mixt_status run(const mixt__call *call)
     if (GATES == GRU) {
         p.bias = (const float *)call->in[2].data;
         p.before = call->workspace;
-        DISPATCH(
-            call->in[0].dtype, T,
-            (round_state<T><<<(unsigned)mixt__ceil_div(s.batch * s.hidden, THREADS), THREADS, 0, mixt__cuda.stream>>>(
-                p.carry, (T *)call->workspace, s.batch * s.hidden)));
+        DISPATCH(call->in[0].dtype, T,
+                 (round_state<T>
+                  <<<(unsigned)mixt__ceil_div(s.batch * s.hidden, THREADS), THREADS, 0, mixt__cuda_of(call)->stream>>>(
+                      p.carry, (T *)call->workspace, s.batch * s.hidden)));
     }
     for (int64_t t = 0; t < p.steps; t++)
-        DISPATCH(call->in[0].dtype, T, (cached_step<GATES, T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(p, t)));
+        DISPATCH(call->in[0].dtype, T,
+                 (cached_step<GATES, T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(p, t)));
     MIXT_TRY(mixt__cuda_launched("a recurrence that goes on"));
     return GATES == GRU ? MIXT_OK : keep_state(call, &p);
 }

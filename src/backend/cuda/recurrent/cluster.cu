@@ -218,7 +218,7 @@ template <class C> static bool supports(const mixt__call *call, const char **rea
     mixt_dtype dtype = call->in[0].dtype;
     cluster_problem p = problem_of<C>(call);
     if (dtype == MIXT_DTYPE_BF16 || dtype == MIXT_DTYPE_FP16)
-        return cluster_supports(kernels_of<C>(call), &p, &call->in[0], &call->in[1], reason);
+        return cluster_supports(mixt__cuda_of(call), kernels_of<C>(call), &p, &call->in[0], &call->in[1], reason);
     *reason = "only for FP16 and BF16";
     return false;
 }
@@ -229,7 +229,7 @@ template <class C> static mixt_status run(const mixt__call *call, const mixt__ke
     cluster_problem p = problem_of<C>(call);
     if (!aligned16(arguments.weight))
         return plain->run(call);
-    return cluster_launch(kernels_of<C>(call), &p, &arguments);
+    return cluster_launch(mixt__cuda_of(call), kernels_of<C>(call), &p, &arguments);
 }
 
 #define CANDIDATE(op, cell)                                                                                            \

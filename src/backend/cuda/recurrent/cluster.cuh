@@ -166,7 +166,8 @@ struct cluster_config {
     cudaLaunchAttribute cluster;
 };
 
-static inline void cluster_configure(cluster_config *l, const cluster_problem *p, int groups)
+static inline void cluster_configure(const mixt__cuda_device *gpu, cluster_config *l, const cluster_problem *p,
+                                     int groups)
 {
     int64_t needed = mixt__ceil_div(p->s.hidden, CLUSTER_SLOTS * p->width);
     unsigned blocks = needed < 2 ? 2 : (unsigned)needed; // a cluster has neighbours; a block without slots sends zeros
@@ -176,17 +177,17 @@ static inline void cluster_configure(cluster_config *l, const cluster_problem *p
     l->config.gridDim = dim3((unsigned)mixt__ceil_div(p->s.batch, groups * CLUSTER_SEQUENCES) * blocks);
     l->config.blockDim = dim3(CLUSTER_THREADS);
     l->config.dynamicSmemBytes = (size_t)groups * p->group_bytes;
-    l->config.stream = mixt__cuda.stream;
+    l->config.stream = gpu->stream;
     l->config.attrs = &l->cluster;
     l->config.numAttrs = 1;
 }
 
 /** How many such clusters the GPU runs at once; 0: none. Also lets the kernel have clusters and memory of this size. */
-static inline int cluster_room(const void *kernel, const cluster_problem *p, int groups)
+static inline int cluster_room(const mixt__cuda_device *gpu, const void *kernel, const cluster_problem *p, int groups)
 {
     cluster_config l;
     int room = 0, bytes = (int)((size_t)groups * p->group_bytes);
-    cluster_configure(&l, p, groups);
+    cluster_configure(gpu, &l, p, groups);
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess ||
         cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
         cudaOccupancyMaxActiveClusters(&room, kernel, &l.config) != cudaSuccess)
@@ -195,11 +196,11 @@ static inline int cluster_room(const void *kernel, const cluster_problem *p, int
     return room;
 }
 
-static inline bool cluster_supports(cluster_kernels kernels, const cluster_problem *p, const mixt__tensor *sequences,
-                                    const mixt__tensor *weight, const char **reason)
+static inline bool cluster_supports(const mixt__cuda_device *gpu, cluster_kernels kernels, const cluster_problem *p,
+                                    const mixt__tensor *sequences, const mixt__tensor *weight, const char **reason)
 {
     const mixt__recurrent_sizes *s = &p->s;
-    if (mixt__cuda.sm < 90)
+    if (gpu->sm < 90)
         *reason = "the GPU has no thread-block clusters";
     else if (sequences->dtype != weight->dtype)
         *reason = "gates and weights have different formats";
@@ -209,7 +210,7 @@ static inline bool cluster_supports(cluster_kernels kernels, const cluster_probl
         *reason = "the hidden size is not a multiple of 8";
     else if (!s->batch || !s->steps || s->steps > INT32_MAX || s->batch > INT32_MAX)
         *reason = "nothing to do, or too much";
-    else if (!cluster_room(kernels.by_groups[0], p, 1))
+    else if (!cluster_room(gpu, kernels.by_groups[0], p, 1))
         *reason = "the GPU has no room for a cluster of this size";
     else
         return true;
@@ -218,14 +219,15 @@ static inline bool cluster_supports(cluster_kernels kernels, const cluster_probl
 
 /** With two groups in turns where one alone would need more clusters than run at once: a step of two takes little
  * longer than one of one. Clusters do not depend on each other, so they need not all run at once. */
-static inline mixt_status cluster_launch(cluster_kernels kernels, const cluster_problem *p, void *arguments)
+static inline mixt_status cluster_launch(const mixt__cuda_device *gpu, cluster_kernels kernels,
+                                         const cluster_problem *p, void *arguments)
 {
     cluster_config l;
-    int room = cluster_room(kernels.by_groups[0], p, 1), groups = 1;
+    int room = cluster_room(gpu, kernels.by_groups[0], p, 1), groups = 1;
     if (room < mixt__ceil_div(p->s.batch, CLUSTER_SEQUENCES) && kernels.by_groups[1] &&
-        cluster_room(kernels.by_groups[1], p, 2) >= room)
+        cluster_room(gpu, kernels.by_groups[1], p, 2) >= room)
         groups = 2;
-    cluster_configure(&l, p, groups);
+    cluster_configure(gpu, &l, p, groups);
     void *list[] = {arguments};
     return mixt__cuda_check(cudaLaunchKernelExC(&l.config, kernels.by_groups[groups - 1], list), p->what);
 }

@@ -301,7 +301,7 @@ template <class C> static bool supports(const mixt__call *call, const char **rea
     cluster_problem p = problem_of<C>(call);
     *reason = "only for FP32";
     return call->in[0].dtype == MIXT_DTYPE_FP32 &&
-           cluster_supports(forward_kernels<C>(), &p, &call->in[0], &call->in[1], reason);
+           cluster_supports(mixt__cuda_of(call), forward_kernels<C>(), &p, &call->in[0], &call->in[1], reason);
 }
 
 template <class C> static bool grad_supports(const mixt__call *call, const char **reason)
@@ -309,21 +309,21 @@ template <class C> static bool grad_supports(const mixt__call *call, const char 
     cluster_problem p = grad_problem_of<C>(call);
     *reason = "only for FP32";
     return call->in[1].dtype == MIXT_DTYPE_FP32 &&
-           cluster_supports(backward_kernels<C>(), &p, &call->in[1], &call->in[0], reason);
+           cluster_supports(mixt__cuda_of(call), backward_kernels<C>(), &p, &call->in[1], &call->in[0], reason);
 }
 
 template <class C> static mixt_status run(const mixt__call *call)
 {
     recurrent_forward<float> arguments = forward_of<C, float>(call);
     cluster_problem p = problem_of<C>(call);
-    return cluster_launch(forward_kernels<C>(), &p, &arguments);
+    return cluster_launch(mixt__cuda_of(call), forward_kernels<C>(), &p, &arguments);
 }
 
 template <class C> static mixt_status grad_run(const mixt__call *call)
 {
     recurrent_backward<float> arguments = backward_of<C, float>(call);
     cluster_problem p = grad_problem_of<C>(call);
-    MIXT_TRY(cluster_launch(backward_kernels<C>(), &p, &arguments));
+    MIXT_TRY(cluster_launch(mixt__cuda_of(call), backward_kernels<C>(), &p, &arguments));
     return mixt__cuda_recurrent_weight_run(call);
 }
 

@@ -225,7 +225,7 @@ template <class C> static bool supports(const mixt__call *call, const char **rea
     mixt_dtype dtype = call->in[1].dtype;
     cluster_problem p = problem_of<C>(call);
     if (dtype == MIXT_DTYPE_BF16 || dtype == MIXT_DTYPE_FP16)
-        return cluster_supports(kernels_of<C>(call), &p, &call->in[1], &call->in[0], reason);
+        return cluster_supports(mixt__cuda_of(call), kernels_of<C>(call), &p, &call->in[1], &call->in[0], reason);
     *reason = "only for FP16 and BF16";
     return false;
 }
@@ -236,7 +236,7 @@ template <class C> static mixt_status run(const mixt__call *call, const mixt__ke
     cluster_problem p = problem_of<C>(call);
     if (!aligned16(arguments.weight))
         return plain->run(call);
-    MIXT_TRY(cluster_launch(kernels_of<C>(call), &p, &arguments));
+    MIXT_TRY(cluster_launch(mixt__cuda_of(call), kernels_of<C>(call), &p, &arguments));
     return mixt__cuda_recurrent_weight_run(call);
 }
 

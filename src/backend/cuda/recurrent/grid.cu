@@ -160,54 +160,55 @@ template <class B> static grid_problem backward_problem(const mixt__call *call)
 }
 
 /** Whether all blocks run at once. Also lets the kernel have that much shared memory. */
-static bool fits(const grid_problem *p)
+static bool fits(const mixt__cuda_device *gpu, const grid_problem *p)
 {
     int cooperative = 0, resident = 0, bytes = (int)p->shared_bytes;
     bool good =
         cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, 0) == cudaSuccess && cooperative &&
-        bytes <= mixt__cuda.shared_limit &&
+        bytes <= gpu->shared_limit &&
         cudaFuncSetAttribute(p->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess &&
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, p->kernel, THREADS, (size_t)bytes) == cudaSuccess;
     (void)cudaGetLastError();
-    return good && p->blocks <= (int64_t)resident * mixt__cuda.multiprocessors;
+    return good && p->blocks <= (int64_t)resident * gpu->multiprocessors;
 }
 
-static bool supported(const grid_problem *p, const mixt__tensor *weight, const char **reason)
+static bool supported(const mixt__cuda_device *gpu, const grid_problem *p, const mixt__tensor *weight,
+                      const char **reason)
 {
     if (p->dtype != MIXT_DTYPE_BF16 && p->dtype != MIXT_DTYPE_FP16)
         *reason = "only for FP16 and BF16";
     else if (p->dtype != weight->dtype)
         *reason = "gates and weights have different formats";
-    else if (mixt__cuda.sm < 80)
+    else if (gpu->sm < 80)
         *reason = "the GPU's Tensor Cores are of another kind";
     else if (p->s.hidden % DEPTH)
         *reason = "the hidden size is not a multiple of 32";
     else if (!p->s.batch || !p->s.steps || p->s.steps > INT32_MAX)
         *reason = "nothing to do, or too much";
-    else if (!fits(p))
+    else if (!fits(gpu, p))
         *reason = "the weights are too large for the GPU's shared memory";
     else
         return true;
     return false;
 }
 
-static mixt_status launch(const grid_problem *p, void **arguments)
+static mixt_status launch(const mixt__cuda_device *gpu, const grid_problem *p, void **arguments)
 {
     return mixt__cuda_check(cudaLaunchCooperativeKernel(p->kernel, dim3((unsigned)p->blocks), dim3(THREADS), arguments,
-                                                        p->shared_bytes, mixt__cuda.stream),
+                                                        p->shared_bytes, gpu->stream),
                             "a recurrence in a cooperative grid");
 }
 
 template <class F> static bool supports(const mixt__call *call, const char **reason)
 {
     grid_problem p = forward_problem<F>(call);
-    return supported(&p, &call->in[1], reason);
+    return supported(mixt__cuda_of(call), &p, &call->in[1], reason);
 }
 
 template <class B> static bool grad_supports(const mixt__call *call, const char **reason)
 {
     grid_problem p = backward_problem<B>(call);
-    return supported(&p, &call->in[0], reason);
+    return supported(mixt__cuda_of(call), &p, &call->in[0], reason);
 }
 
 template <class F> static mixt_status run(const mixt__call *call, const mixt__kernel *plain)
@@ -217,7 +218,7 @@ template <class F> static mixt_status run(const mixt__call *call, const mixt__ke
     if (!aligned16(a.weight) || !aligned16(a.dst))
         return plain->run(call);
     void *arguments[] = {&a};
-    return launch(&p, arguments);
+    return launch(mixt__cuda_of(call), &p, arguments);
 }
 
 template <class B> static mixt_status grad_run(const mixt__call *call, const mixt__kernel *plain)
@@ -228,7 +229,7 @@ template <class B> static mixt_status grad_run(const mixt__call *call, const mix
     if (!aligned16(a.weight) || !aligned16(a.grad_sums))
         return plain->run(call);
     void *arguments[] = {&a, &flow};
-    MIXT_TRY(launch(&p, arguments));
+    MIXT_TRY(launch(mixt__cuda_of(call), &p, arguments));
     return mixt__cuda_recurrent_weight_run(call);
 }
 

@@ -14,19 +14,19 @@ template <typename T> static __global__ void shift(const T *dst, T *shifted, int
         shifted[i] = i / row % steps ? dst[i - row] : T{};
 }
 
-mixt_status mixt__cuda_recurrent_shift(const mixt__tensor *dst, void *shifted)
+mixt_status mixt__cuda_recurrent_shift(const mixt__cuda_device *gpu, const mixt__tensor *dst, void *shifted)
 {
     size_t row_bytes = (size_t)mixt__tensor_last(dst) * mixt_dtype_size(dst->dtype);
     int64_t bytes = mixt__tensor_count(dst) * (int64_t)mixt_dtype_size(dst->dtype), steps = dst->shape.dims[1];
-    unsigned blocks = (unsigned)(8 * mixt__cuda.multiprocessors);
+    unsigned blocks = (unsigned)(8 * gpu->multiprocessors);
     if (!bytes)
         return MIXT_OK;
     if (row_bytes % 16 == 0 && aligned16(dst->data))
-        shift<<<blocks, THREADS, 0, mixt__cuda.stream>>>((const uint4 *)dst->data, (uint4 *)shifted, bytes / 16,
-                                                         (int64_t)row_bytes / 16, steps);
+        shift<<<blocks, THREADS, 0, gpu->stream>>>((const uint4 *)dst->data, (uint4 *)shifted, bytes / 16,
+                                                   (int64_t)row_bytes / 16, steps);
     else
-        shift<<<blocks, THREADS, 0, mixt__cuda.stream>>>((const uint16_t *)dst->data, (uint16_t *)shifted, bytes / 2,
-                                                         (int64_t)row_bytes / 2, steps);
+        shift<<<blocks, THREADS, 0, gpu->stream>>>((const uint16_t *)dst->data, (uint16_t *)shifted, bytes / 2,
+                                                   (int64_t)row_bytes / 2, steps);
     return mixt__cuda_launched("the states before each step");
 }
 
@@ -68,9 +68,9 @@ mixt_status mixt__cuda_recurrent_bias_run(const mixt__call *call, float *parts)
     dim3 grid((unsigned)mixt__ceil_div(s.hidden, COLUMNS), MIXT__CUDA_BIAS_PARTS);
     bool add = call->accumulate >> 2 & 1;
     DISPATCH(call->out[0].dtype, T,
-             (bias_spans<T><<<grid, THREADS, 0, mixt__cuda.stream>>>((const T *)mixt__recurrent_grad_sums(call), parts,
-                                                                     s.batch * s.steps, s.rows, s.hidden)));
-    bias_end<<<(unsigned)mixt__ceil_div(s.hidden, THREADS), THREADS, 0, mixt__cuda.stream>>>(
+             (bias_spans<T><<<grid, THREADS, 0, mixt__cuda_of(call)->stream>>>(
+                 (const T *)mixt__recurrent_grad_sums(call), parts, s.batch * s.steps, s.rows, s.hidden)));
+    bias_end<<<(unsigned)mixt__ceil_div(s.hidden, THREADS), THREADS, 0, mixt__cuda_of(call)->stream>>>(
         parts, (float *)call->out[2].data, s.hidden, add);
     return mixt__cuda_launched("a bias's gradient");
 }

@@ -68,9 +68,10 @@ template <class C> static mixt_status run(const mixt__call *call)
 {
     mixt__recurrent_sizes s = mixt__recurrent_sizes_of(call);
     for (int64_t t = 0; blocks_of(&s) && t < s.steps; t++)
-        DISPATCH(call->in[0].dtype, T,
-                 (forward_step<C, T><<<(unsigned)blocks_of(&s), dim3(UNITS, SEQUENCES), 0, mixt__cuda.stream>>>(
-                     forward_of<C, T>(call), (int)t)));
+        DISPATCH(
+            call->in[0].dtype, T,
+            (forward_step<C, T><<<(unsigned)blocks_of(&s), dim3(UNITS, SEQUENCES), 0, mixt__cuda_of(call)->stream>>>(
+                forward_of<C, T>(call), (int)t)));
     return mixt__cuda_launched("a step of a recurrence");
 }
 
@@ -78,9 +79,10 @@ template <class C> static mixt_status grad_run(const mixt__call *call)
 {
     mixt__recurrent_sizes s = mixt__recurrent_grad_sizes(call);
     for (int64_t t = s.steps - 1; blocks_of(&s) && t >= 0; t--)
-        DISPATCH(call->in[1].dtype, T,
-                 (backward_step<C, T><<<(unsigned)blocks_of(&s), dim3(UNITS, SEQUENCES), 0, mixt__cuda.stream>>>(
-                     backward_of<C, T>(call), mixt__cuda_recurrent_flow(call), (int)t)));
+        DISPATCH(
+            call->in[1].dtype, T,
+            (backward_step<C, T><<<(unsigned)blocks_of(&s), dim3(UNITS, SEQUENCES), 0, mixt__cuda_of(call)->stream>>>(
+                backward_of<C, T>(call), mixt__cuda_recurrent_flow(call), (int)t)));
     MIXT_TRY(mixt__cuda_launched("a step back of a recurrence"));
     return mixt__cuda_recurrent_weight_run(call);
 }

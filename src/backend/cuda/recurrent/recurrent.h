@@ -32,7 +32,7 @@ float *mixt__cuda_recurrent_flow(const mixt__call *call);
 mixt_status mixt__cuda_recurrent_weight_run(const mixt__call *call);
 
 /** The state before each step: dst (B, T, H) moved one step on, zero at each sequence's start. */
-mixt_status mixt__cuda_recurrent_shift(const mixt__tensor *dst, void *shifted);
+mixt_status mixt__cuda_recurrent_shift(const mixt__cuda_device *gpu, const mixt__tensor *dst, void *shifted);
 
 /** The sums of the last H columns of a gradient's (B·T, rows), into its output 2; `parts`: room for 32 times them. */
 enum { MIXT__CUDA_BIAS_PARTS = 32 };

@@ -88,17 +88,17 @@ float *mixt__cuda_recurrent_flow(const mixt__call *call)
 }
 
 /** No steps, no gradient. */
-static mixt_status clear(const mixt__tensor *grad)
+static mixt_status clear(const mixt__cuda_device *gpu, const mixt__tensor *grad)
 {
     size_t bytes = (size_t)mixt__tensor_count(grad) * mixt_dtype_size(grad->dtype);
-    return mixt__cuda_check(cudaMemsetAsync(grad->data, 0, bytes, mixt__cuda.stream), "clearing a gradient");
+    return mixt__cuda_check(cudaMemsetAsync(grad->data, 0, bytes, gpu->stream), "clearing a gradient");
 }
 
 static mixt_status clear_all(const mixt__call *call)
 {
     for (int o = 1; o < call->out_count; o++)
         if (!(call->accumulate >> o & 1))
-            MIXT_TRY(clear(&call->out[o]));
+            MIXT_TRY(clear(mixt__cuda_of(call), &call->out[o]));
     return MIXT_OK;
 }
 
@@ -115,7 +115,7 @@ mixt_status mixt__cuda_recurrent_weight_run(const mixt__call *call)
     p->out[0].data = call->out[1].data;
     p->call.accumulate = call->accumulate >> 1 & 1;
     p->call.workspace = workspace + p->own;
-    MIXT_TRY(mixt__cuda_recurrent_shift(&call->in[1], p->in[1].data));
+    MIXT_TRY(mixt__cuda_recurrent_shift(mixt__cuda_of(call), &call->in[1], p->in[1].data));
     return p->kernel->run(&p->call);
 }
 

@@ -15,10 +15,7 @@
 namespace
 {
 
-enum { THREADS = 256, BLOCKS = 4, UNROLL = 8, LEAST_LANES = 8, LEAST_ROWS = 4, MAX_COUNTERS = 8192 };
-
-/** Blocks that are done, for each set of blocks that share a result. A set's last block leaves 0 behind. */
-__device__ unsigned counters[MAX_COUNTERS];
+enum { THREADS = 256, BLOCKS = 4, UNROLL = 8, LEAST_LANES = 8, LEAST_ROWS = 4 };
 
 struct job {
     mixt__reduce_layout l;
@@ -29,17 +26,18 @@ struct job {
     unsigned tiles;  // of that many times V columns
     unsigned chunks; // of `chunk` rows, or elements of a row
     int64_t chunk;
+    unsigned *counters; // blocks that are done, for each set that shares a result; its last block leaves 0 behind
 };
 
 /** Whether this block is the last of its set; then it sees what the others have written before. */
-__device__ bool comes_last(unsigned set, unsigned blocks)
+__device__ bool comes_last(unsigned *counter, unsigned blocks)
 {
     __shared__ unsigned before;
     __syncthreads();
     if (threadIdx.x == 0)
         asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
                      : "=r"(before)
-                     : "l"(&counters[set]), "r"(blocks - 1)
+                     : "l"(counter), "r"(blocks - 1)
                      : "memory");
     __syncthreads();
     return before == blocks - 1;
@@ -163,7 +161,7 @@ template <typename T, int V> __global__ void __launch_bounds__(THREADS, BLOCKS) 
         float *partial = a.partial + outer * a.chunks * a.l.inner + first;
         if (owner)
             partial[chunk * a.l.inner + threadIdx.x] = sum;
-        if (!comes_last(blockIdx.x, a.chunks))
+        if (!comes_last(&a.counters[blockIdx.x], a.chunks))
             return;
         sum = sum_chunks<W>(a, partial, a.lane_bits + V_BITS, left, shared);
     }
@@ -196,7 +194,7 @@ template <typename T, int V> __global__ void __launch_bounds__(THREADS, BLOCKS) 
     if (a.chunks > 1) { // the block has a piece of one row
         if (threadIdx.x == 0)
             a.partial[unit] = sum;
-        if (!comes_last(static_cast<unsigned>(row), a.chunks))
+        if (!comes_last(&a.counters[row], a.chunks))
             return;
         sum = 0;
         for (unsigned i = threadIdx.x; i < a.chunks; i += THREADS)
@@ -235,10 +233,10 @@ int bits_for(int64_t n)
 }
 
 /** Row sums: pieces only where rows alone do not fill the GPU. */
-void cut_rows(job *a)
+void cut_rows(const mixt__cuda_device *gpu, job *a)
 {
     enum { PIECE = 8192, WARP_COLUMNS = 2048 };
-    int64_t blocks = BLOCKS * static_cast<int64_t>(mixt__cuda.multiprocessors);
+    int64_t blocks = BLOCKS * static_cast<int64_t>(gpu->multiprocessors);
     a->lane_bits = bits_for(a->l.summed <= WARP_COLUMNS ? 32 : THREADS);
     a->tiles = 1;
     cut_chunks(a, limited(blocks / limited(a->l.outer, blocks), a->l.summed / PIECE), PIECE);
@@ -246,10 +244,10 @@ void cut_rows(job *a)
 
 /** Column sums: as many threads as keep the GPU's memory busy, first side by side, then down the rows of a block, which
  *  reads at least 128 bytes of a row if there are so many, then in chunks. */
-void cut_columns(job *a, int vector)
+void cut_columns(const mixt__cuda_device *gpu, job *a, int vector)
 {
     int64_t vectors = mixt__ceil_div(a->l.inner, vector);
-    int64_t blocks = BLOCKS * static_cast<int64_t>(mixt__cuda.multiprocessors);
+    int64_t blocks = BLOCKS * static_cast<int64_t>(gpu->multiprocessors);
     int64_t shares = limited(blocks * THREADS / (a->l.outer * vectors), a->l.summed / LEAST_ROWS);
     int64_t lanes = THREADS / shares;
     a->lane_bits = bits_for(lanes > LEAST_LANES ? lanes : LEAST_LANES);
@@ -265,9 +263,9 @@ job cut(const mixt__call *call, bool vectors)
     job a = {};
     mixt__reduce_find(call, &a.l);
     if (a.l.inner == 1)
-        cut_rows(&a);
+        cut_rows(mixt__cuda_of(call), &a);
     else if (a.l.outer * a.l.inner > 0)
-        cut_columns(&a, vectors ? 16 / static_cast<int>(mixt_dtype_size(call->in[0].dtype)) : 1);
+        cut_columns(mixt__cuda_of(call), &a, vectors ? 16 / static_cast<int>(mixt_dtype_size(call->in[0].dtype)) : 1);
     return a;
 }
 
@@ -290,7 +288,7 @@ bool supports(const mixt__call *call, const char **reason)
     return mixt__reduce_find(call, &l);
 }
 
-template <typename T> void launch(const job &a, bool vectors)
+template <typename T> void launch(const mixt__cuda_device *gpu, const job &a, bool vectors)
 {
     constexpr int V = 16 / sizeof(T);
     bool rows = a.l.inner == 1;
@@ -298,7 +296,7 @@ template <typename T> void launch(const job &a, bool vectors)
                        : (vectors ? reduce_columns<T, V> : reduce_columns<T, 1>);
     int64_t units = mixt__ceil_div(a.l.outer * a.chunks, THREADS >> a.lane_bits);
     dim3 grid = rows ? dim3(static_cast<unsigned>(units)) : dim3(static_cast<unsigned>(a.l.outer * a.tiles), a.chunks);
-    kernel<<<grid, THREADS, 0, mixt__cuda.stream>>>(a);
+    kernel<<<grid, THREADS, 0, gpu->stream>>>(a);
 }
 
 mixt_status run(const mixt__call *call)
@@ -312,8 +310,9 @@ mixt_status run(const mixt__call *call)
     a.src = src->data;
     a.result = mixt__reduce_result_of(call, l.summed);
     a.partial = static_cast<float *>(call->workspace);
+    a.counters = mixt__cuda_counter_at(call, MIXT_CUDA_COUNTER_REDUCE);
     if (l.outer * l.inner > 0)
-        DISPATCH(src->dtype, T, launch<T>(a, vectors));
+        DISPATCH(src->dtype, T, launch<T>(mixt__cuda_of(call), a, vectors));
     return mixt__cuda_launched("reduce");
 }
 

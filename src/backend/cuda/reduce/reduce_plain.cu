@@ -57,8 +57,8 @@ mixt_status run(const mixt__call *call)
     int lanes = lists[1].count < LONG ? 32 : THREADS;
     if (lists[0].count > 0)
         reduce_any<<<static_cast<unsigned>(mixt__ceil_div(lists[0].count, THREADS / lanes)), THREADS, 0,
-                     mixt__cuda.stream>>>(src->data, src->dtype, lists[0], lists[1],
-                                          mixt__reduce_result_of(call, lists[1].count), lanes);
+                     mixt__cuda_of(call)->stream>>>(src->data, src->dtype, lists[0], lists[1],
+                                                    mixt__reduce_result_of(call, lists[1].count), lanes);
     return mixt__cuda_launched("reduce");
 }
 

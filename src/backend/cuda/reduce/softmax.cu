@@ -151,7 +151,7 @@ template <typename T> void softmax(const mixt__call *call, const rows_of &r)
 {
     constexpr int V = 16 / sizeof(T);
     auto kernel = r.held ? softmax_rows<T, V, HELD> : r.vectors ? softmax_rows<T, V, 0> : softmax_rows<T, 1, 0>;
-    kernel<<<r.blocks, THREADS, 0, mixt__cuda.stream>>>(
+    kernel<<<r.blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
         static_cast<T *>(call->out[0].data), static_cast<const T *>(call->in[0].data), r.rows, r.columns, r.width);
 }
 
@@ -161,7 +161,7 @@ template <typename T> void softmax_grad(const mixt__call *call, const rows_of &r
     auto kernel = r.held      ? softmax_grad_rows<T, V, HELD>
                   : r.vectors ? softmax_grad_rows<T, V, 0>
                               : softmax_grad_rows<T, 1, 0>;
-    kernel<<<r.blocks, THREADS, 0, mixt__cuda.stream>>>(
+    kernel<<<r.blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
         static_cast<T *>(call->out[0].data), static_cast<const T *>(call->in[0].data),
         static_cast<const T *>(call->in[1].data), r.rows, r.columns, r.width);
 }

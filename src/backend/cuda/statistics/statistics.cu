@@ -379,8 +379,8 @@ mixt_status run_stats(const mixt__call *call)
         a.flushed[t] = mixt__fp32_bits(mixt__dtype_flushed(at->targets[t]));
         a.targets = a.targets || at->targets[t] != MIXT_DTYPE_NONE;
     }
-    stats<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
-    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda.stream>>>(a);
+    stats<<<a.blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(a);
+    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda_of(call)->stream>>>(a);
     return mixt__cuda_launched("tensor_stats");
 }
 
@@ -390,8 +390,8 @@ mixt_status run_error(const mixt__call *call)
     a.number_count = MIXT_DIFF_NUMBERS;
     a.count_count = MIXT_DIFF_COUNTS;
     a.largest = MIXT_DIFF_LARGEST;
-    differences<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
-    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda.stream>>>(a);
+    differences<<<a.blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(a);
+    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda_of(call)->stream>>>(a);
     return mixt__cuda_launched("tensor_error");
 }
 

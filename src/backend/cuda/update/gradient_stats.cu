@@ -216,24 +216,26 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 
 extern "C" mixt_status mixt__cuda_gradient_stats(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    const mixt__cuda_device *gpu = mixt__cuda_device_of(device);
     mixt__cuda_table table;
-    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    MIXT_TRY(mixt__cuda_table_get(device, update, &table));
     if (!table.chunk_count)
         return mixt__cuda_check(
-            cudaMemsetAsync(update->stats, 0, (size_t)table.segment_count * sizeof *update->stats, mixt__cuda.stream),
+            cudaMemsetAsync(update->stats, 0, (size_t)table.segment_count * sizeof *update->stats, gpu->stream),
             "gradient statistics");
     return mixt__cuda_check(
-        launch_dependent(gradient_stats_chunks, (unsigned)table.chunk_count, CHUNK_THREADS, *update, table),
+        launch_dependent(gpu, gradient_stats_chunks, (unsigned)table.chunk_count, CHUNK_THREADS, *update, table),
         "gradient statistics");
 }
 
 extern "C" mixt_status mixt__cuda_step_control(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    const mixt__cuda_device *gpu = mixt__cuda_device_of(device);
     mixt__cuda_table table;
-    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    MIXT_TRY(mixt__cuda_table_get(device, update, &table));
     if (update->control_follows && table.chunk_count)
         return MIXT_OK; // gradient_stats did it
-    return mixt__cuda_check(launch_dependent(step_control, 1, CONTROL_THREADS, *update, table), "step control");
+    return mixt__cuda_check(launch_dependent(gpu, step_control, 1, CONTROL_THREADS, *update, table), "step control");
 }

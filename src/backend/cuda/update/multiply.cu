@@ -20,8 +20,8 @@ static __global__ void __launch_bounds__(THREADS)
 extern "C" mixt_status mixt__cuda_multiply(mixt__device *device, float *dst, const float *src, const float *factor,
                                            int64_t count)
 {
-    (void)device;
+    mixt__cuda_enter(device);
     unsigned threads = count < THREADS ? (unsigned)count : THREADS;
-    multiply_f32<<<1, threads, 0, mixt__cuda.stream>>>(dst, src, factor, count);
+    multiply_f32<<<1, threads, 0, mixt__cuda_device_of(device)->stream>>>(dst, src, factor, count);
     return mixt__cuda_check(cudaGetLastError(), "weighing passes");
 }

@@ -37,14 +37,15 @@ static __global__ void __launch_bounds__(THREADS) narrow_f32(T *dst, const float
 extern "C" mixt_status mixt__cuda_narrow(mixt__device *device, void *dst, mixt_dtype format, const float *src,
                                          int64_t count)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    cudaStream_t stream = mixt__cuda_device_of(device)->stream;
     unsigned grid = (unsigned)mixt__ceil_div(count, THREADS * VECTOR);
     if (!count)
         return MIXT_OK;
     if (format == MIXT_DTYPE_BF16)
-        narrow_f32<bf16><<<grid, THREADS, 0, mixt__cuda.stream>>>((bf16 *)dst, src, count);
+        narrow_f32<bf16><<<grid, THREADS, 0, stream>>>((bf16 *)dst, src, count);
     else if (format == MIXT_DTYPE_FP16)
-        narrow_f32<fp16><<<grid, THREADS, 0, mixt__cuda.stream>>>((fp16 *)dst, src, count);
+        narrow_f32<fp16><<<grid, THREADS, 0, stream>>>((fp16 *)dst, src, count);
     else
         return mixt__fail(MIXT_ERROR_DTYPE, "no working copy in %s is possible on the GPU", mixt_dtype_name(format));
     return mixt__cuda_launched("rounding weights");

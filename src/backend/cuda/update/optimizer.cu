@@ -338,12 +338,12 @@ static __global__ void settle_statistics(float *statistics, float *kept, int64_t
         kept[i] = statistics[i];
 }
 
-static mixt_status settle(const mixt__update *update)
+static mixt_status settle(const mixt__cuda_device *gpu, const mixt__update *update)
 {
     int64_t count = update->statistics_count;
     if (!count)
         return MIXT_OK;
-    settle_statistics<<<(unsigned)mixt__ceil_div(count, APPLY_THREADS), APPLY_THREADS, 0, mixt__cuda.stream>>>(
+    settle_statistics<<<(unsigned)mixt__ceil_div(count, APPLY_THREADS), APPLY_THREADS, 0, gpu->stream>>>(
         update->statistics, update->kept, count, update->control);
     return mixt__cuda_launched("running statistics");
 }
@@ -371,22 +371,23 @@ static mixt_status check(const mixt__update *update)
 }
 
 template <typename M>
-static cudaError_t apply_as(rule_kind kind, const mixt__cuda_table &table, const arenas &a, const settings &s)
+static cudaError_t apply_as(const mixt__cuda_device *gpu, rule_kind kind, const mixt__cuda_table &table,
+                            const arenas &a, const settings &s)
 {
     unsigned grid = (unsigned)(table.chunk_count * APPLY_PARTS);
     switch (kind) {
     case RULE_SGD:
-        return launch_dependent(optimizer_apply<RULE_SGD, float>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_SGD, float>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_MOMENTUM:
-        return launch_dependent(optimizer_apply<RULE_MOMENTUM, M>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_MOMENTUM, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_NESTEROV:
-        return launch_dependent(optimizer_apply<RULE_NESTEROV, M>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_NESTEROV, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAM:
-        return launch_dependent(optimizer_apply<RULE_ADAM, M>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_ADAM, M>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAMW:
-        return launch_dependent(optimizer_apply<RULE_ADAMW, M>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_ADAMW, M>, grid, APPLY_THREADS, table.chunks, a, s);
     default:
-        return launch_dependent(optimizer_apply<RULE_LAMB, M>, grid, APPLY_THREADS, table.chunks, a, s);
+        return launch_dependent(gpu, optimizer_apply<RULE_LAMB, M>, grid, APPLY_THREADS, table.chunks, a, s);
     }
 }
 
@@ -443,56 +444,60 @@ static arenas arenas_of(const mixt__update *update, const mixt__cuda_table &tabl
 }
 
 /** LAMB's first pass. @param ratios NULL: the segments are parts, whose ratios follow from others' sums too */
-static mixt_status make_moments(const mixt__update *update, const mixt__cuda_table &table, float *ratios)
+static mixt_status make_moments(const mixt__cuda_device *gpu, const mixt__update *update, const mixt__cuda_table &table,
+                                float *ratios)
 {
     auto *kernel = narrow_moments(update) ? lamb_moments<bf16> : lamb_moments<float>;
-    kernel<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(
+    kernel<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, gpu->stream>>>(
         table, arenas_of(update, table), settings_of(update), (double2 *)update->workspace, ratios);
     return mixt__cuda_launched("LAMB's moments");
 }
 
-static mixt_status make_weights(const mixt__update *update, const mixt__cuda_table &table)
+static mixt_status make_weights(const mixt__cuda_device *gpu, const mixt__update *update, const mixt__cuda_table &table)
 {
     rule_kind kind = kind_of(&update->optimizer);
     auto *apply = narrow_moments(update) ? apply_as<bf16> : apply_as<float>;
-    MIXT_TRY(mixt__cuda_check(apply(kind, table, arenas_of(update, table), settings_of(update)), "optimizer"));
-    return settle(update);
+    MIXT_TRY(mixt__cuda_check(apply(gpu, kind, table, arenas_of(update, table), settings_of(update)), "optimizer"));
+    return settle(gpu, update);
 }
 
 extern "C" mixt_status mixt__cuda_optimizer_step(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    const mixt__cuda_device *gpu = mixt__cuda_device_of(device);
     mixt__cuda_table table;
     MIXT_TRY(check(update));
-    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    MIXT_TRY(mixt__cuda_table_get(device, update, &table));
     if (!table.chunk_count)
-        return settle(update);
+        return settle(gpu, update);
     if (kind_of(&update->optimizer) == RULE_LAMB)
-        MIXT_TRY(make_moments(update, table, ratios_of(update, table)));
-    return make_weights(update, table);
+        MIXT_TRY(make_moments(gpu, update, table, ratios_of(update, table)));
+    return make_weights(gpu, update, table);
 }
 
 /* ---- LAMB in two halves ---- */
 
 extern "C" mixt_status mixt__cuda_lamb_moments(mixt__device *device, const mixt__update *update)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    const mixt__cuda_device *gpu = mixt__cuda_device_of(device);
     mixt__cuda_table table;
     MIXT_TRY(check(update));
-    MIXT_TRY(mixt__cuda_table_get(update, &table));
-    return table.chunk_count ? make_moments(update, table, NULL) : MIXT_OK;
+    MIXT_TRY(mixt__cuda_table_get(device, update, &table));
+    return table.chunk_count ? make_moments(gpu, update, table, NULL) : MIXT_OK;
 }
 
 extern "C" mixt_status mixt__cuda_lamb_weights(mixt__device *device, const mixt__update *update, const float *ratios)
 {
-    (void)device;
+    mixt__cuda_enter(device);
+    const mixt__cuda_device *gpu = mixt__cuda_device_of(device);
     mixt__cuda_table table;
-    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    MIXT_TRY(mixt__cuda_table_get(device, update, &table));
     if (!table.chunk_count)
-        return settle(update);
+        return settle(gpu, update);
     MIXT_TRY(
         mixt__cuda_check(cudaMemcpyAsync(ratios_of(update, table), ratios, (size_t)table.segment_count * sizeof *ratios,
-                                         cudaMemcpyHostToDevice, mixt__cuda.stream),
+                                         cudaMemcpyHostToDevice, gpu->stream),
                          "copying LAMB's ratios"));
-    return make_weights(update, table);
+    return make_weights(gpu, update, table);
 }

@@ -6,17 +6,12 @@
 
 #include <string.h>
 
-typedef struct entry {
+typedef struct mixt__cuda_table_entry {
     const void *owner; // update->workspace
     mixt__segment *segments;
     int32_t *order;
     mixt__cuda_table table;
 } entry;
-
-static struct {
-    entry *list;
-    int64_t count, capacity;
-} tables;
 
 static int32_t ordered(const mixt__update *update, int64_t i)
 {
@@ -103,7 +98,7 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
 /** Fills the end of the workspace, in order with the kernels: those that were issued may read an older table there, and
  *  the next ones read this one. A plain cudaMemcpy returns while the bytes may still be under way, and this stream does
  *  not wait for the one it uses. */
-static mixt_status make(entry *e, const mixt__update *update)
+static mixt_status make(cudaStream_t stream, entry *e, const mixt__update *update)
 {
     size_t segments = (size_t)update->segment_count;
     layout l = layout_of(update->segments, update->segment_count);
@@ -119,10 +114,10 @@ static mixt_status make(entry *e, const mixt__update *update)
             e->order[i] = ordered(update, (int64_t)i);
         fill_chunks(update, (mixt__cuda_chunk *)host, (int64_t *)(void *)(host + l.first_at));
         memcpy(host + l.order_at, e->order, segments * sizeof *e->order);
-        status = mixt__cuda_check(cudaMemcpyAsync(device, host, l.bytes, cudaMemcpyHostToDevice, mixt__cuda.stream),
+        status = mixt__cuda_check(cudaMemcpyAsync(device, host, l.bytes, cudaMemcpyHostToDevice, stream),
                                   "copying the segment table");
         if (status == MIXT_OK) // `host` ends here
-            status = mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "copying the segment table");
+            status = mixt__cuda_check(cudaStreamSynchronize(stream), "copying the segment table");
         e->table = (mixt__cuda_table){.segment_count = update->segment_count,
                                       .chunk_count = (int64_t)l.chunks,
                                       .chunks = (mixt__cuda_chunk *)(void *)device,
@@ -138,37 +133,40 @@ static mixt_status make(entry *e, const mixt__update *update)
     return status;
 }
 
-void mixt__cuda_table_forget(const void *block, size_t bytes)
+void mixt__cuda_table_forget(mixt__device *device, const void *block, size_t bytes)
 {
+    mixt__cuda_tables *tables = &mixt__cuda_device_of(device)->tables;
     uintptr_t begin = (uintptr_t)block;
-    for (int64_t i = tables.count - 1; i >= 0; i--) {
-        uintptr_t owner = (uintptr_t)tables.list[i].owner;
+    for (int64_t i = tables->count - 1; i >= 0; i--) {
+        uintptr_t owner = (uintptr_t)tables->list[i].owner;
         if (owner < begin || owner >= begin + bytes)
             continue;
-        drop(&tables.list[i]);
-        tables.list[i] = tables.list[--tables.count];
+        drop(&tables->list[i]);
+        tables->list[i] = tables->list[--tables->count];
     }
 }
 
-mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table)
+mixt_status mixt__cuda_table_get(mixt__device *device, const mixt__update *update, mixt__cuda_table *table)
 {
+    cudaStream_t stream = mixt__cuda_device_of(device)->stream;
+    mixt__cuda_tables *tables = &mixt__cuda_device_of(device)->tables;
     entry *found = NULL;
-    for (int64_t i = 0; i < tables.count && !found; i++)
-        if (tables.list[i].owner == update->workspace)
-            found = &tables.list[i];
+    for (int64_t i = 0; i < tables->count && !found; i++)
+        if (tables->list[i].owner == update->workspace)
+            found = &tables->list[i];
     if (!found || !same(found, update)) {
         enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-        MIXT_TRY(mixt__cuda_check(cudaStreamIsCapturing(mixt__cuda.stream, &capturing), "asking for a capture"));
+        MIXT_TRY(mixt__cuda_check(cudaStreamIsCapturing(stream, &capturing), "asking for a capture"));
         if (capturing != cudaStreamCaptureStatusNone)
             return mixt__fail(MIXT_ERROR_INTERNAL, "a step was recorded before its update ran once");
         if (!found) {
-            if (!mixt__grow((void **)&tables.list, &tables.capacity, tables.count, sizeof *tables.list))
+            if (!mixt__grow((void **)&tables->list, &tables->capacity, tables->count, sizeof *tables->list))
                 return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a table of parameters");
-            found = &tables.list[tables.count++];
+            found = &tables->list[tables->count++];
             *found = (entry){0};
         }
         drop(found);
-        MIXT_TRY(make(found, update));
+        MIXT_TRY(make(stream, found, update));
     }
     *table = found->table;
     return MIXT_OK;

@@ -37,9 +37,9 @@ extern "C" {
 /** Bytes of update->workspace: partial sums, then the table. */
 size_t mixt__cuda_update_workspace(mixt__device *device, const mixt__segment *segments, int64_t segment_count);
 /** This block is given back: whatever gets addresses in it next has no table. */
-void mixt__cuda_table_forget(const void *block, size_t bytes);
+void mixt__cuda_table_forget(mixt__device *device, const void *block, size_t bytes);
 /** The table of this update; fails when the segments changed since the last call and a capture is under way. */
-mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table);
+mixt_status mixt__cuda_table_get(mixt__device *device, const mixt__update *update, mixt__cuda_table *table);
 
 #ifdef __cplusplus
 }
