@@ -122,14 +122,14 @@ mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patie
     return lose(g, &arrival, waiting.seconds);
 }
 
-mixt_status mixt__group_await(mixt__group *g, const mixt__device_sums *sums)
+mixt_status mixt__group_await(mixt__group *g, mixt__device_sums *sums)
 {
     mixt__arrival arrival;
     mixt__waiting waiting = {
         .seconds = g->timeout, .dead = find_dead, .user = g, .hold = mixt__alloc_hold, .late = g->late};
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
-    return sums->wait(&waiting, &arrival) == MIXT_OK ? MIXT_OK : lose(g, &arrival, waiting.seconds);
+    return sums->wait(sums, &waiting, &arrival) == MIXT_OK ? MIXT_OK : lose(g, &arrival, waiting.seconds);
 }
 
 void mixt__group_give_up(mixt__group *g)

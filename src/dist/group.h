@@ -92,7 +92,7 @@ mixt_status mixt__group_agree_soon(mixt__group *group, mixt_status mine);
 mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
 
 /** Until a device has run what was issued, sums with the other ranks too. */
-mixt_status mixt__group_await(mixt__group *group, const mixt__device_sums *sums);
+mixt_status mixt__group_await(mixt__group *group, mixt__device_sums *sums);
 
 /** Takes the memory that `size` ranks need. */
 mixt_status mixt__group_prepare(mixt__group *group);

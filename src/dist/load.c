@@ -64,13 +64,11 @@ mixt_status mixt__device_id(const char *name, char *id)
     return ((mixt__device_id_fn *)(uintptr_t)make)(mixt__error_set, id);
 }
 
-mixt_status mixt__device_sums_load(const char *name, const char *id, int rank, int size, void *stream,
-                                   const mixt__device_sums **sums)
+mixt_status mixt__device_sums_load(const char *name, const mixt__sums_place *place, mixt__device_sums **sums)
 {
     void *open;
     MIXT_TRY(look_up(name, "mixt_device_sums_open", &open));
-    return ((mixt__device_sums_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, mixt__error_set, id, rank, size, stream,
-                                                          sums);
+    return ((mixt__device_sums_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, mixt__error_set, place, sums);
 }
 
 mixt_status mixt_ranks_transport(const char *name, const char **version)

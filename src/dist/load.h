@@ -9,8 +9,7 @@
 mixt_status mixt__transport_load(const char *name, int rank, int size, double timeout, mixt__transport **transport);
 /** The id that rank 0 gives to the others. @param id (MIXT_DEVICE_ID_SIZE) */
 mixt_status mixt__device_id(const char *name, char *id);
-/** Loads the same library for sums in a device's memory. @param stream of the device */
-mixt_status mixt__device_sums_load(const char *name, const char *id, int rank, int size, void *stream,
-                                   const mixt__device_sums **sums);
+/** Loads the same library for sums in a device's memory. */
+mixt_status mixt__device_sums_load(const char *name, const mixt__sums_place *place, mixt__device_sums **sums);
 
 #endif

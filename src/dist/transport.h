@@ -67,32 +67,39 @@ struct mixt__transport {
 
 /** Sums in a device's own memory, in order with what it computes: all that is issued here may be under capture into a
  *  recorded step. All ranks issue the same in the same order. */
-typedef struct mixt__device_sums {
+typedef struct mixt__device_sums mixt__device_sums;
+
+/** As mixt__transport_split_fn, for sums on the same stream. */
+typedef mixt_status mixt__device_sums_split_fn(mixt__device_sums *sums, int colour, int key, mixt__device_sums **part);
+
+/** A group of ranks that sum so. */
+struct mixt__device_sums {
     const char *version; // of the library behind it, in its own words
     /** data[i] = the sum over ranks: begins behind what was issued so far, runs beside what is issued next. In an order
      *  of additions that is the library's, the same every time. */
-    mixt_status (*sum)(float *data, int64_t count);
+    mixt_status (*sum)(mixt__device_sums *sums, float *data, int64_t count);
     /** The same of which each rank gets its own slice alone; `data` keeps its values.
      *  @param cuts (ranks + 1) where slices begin; `data` begins at the first
      *  @param mine of this rank's slice; may be that slice of `data` itself */
-    mixt_status (*reduce)(float *data, const int64_t *cuts, float *mine);
+    mixt_status (*reduce)(mixt__device_sums *sums, float *data, const int64_t *cuts, float *mine);
     /** Everyone's part of `data` to everyone, the same way. @param cuts of parts. @param size bytes of an element */
-    mixt_status (*gather)(void *data, const int64_t *cuts, size_t size);
+    mixt_status (*gather)(mixt__device_sums *sums, void *data, const int64_t *cuts, size_t size);
     /** Gives what was asked for so far a number, from 0 on; one that was given before is given anew. */
-    mixt_status (*mark)(int64_t number);
+    mixt_status (*mark)(mixt__device_sums *sums, int64_t number);
     /** What is issued next waits for what has that number, and all before it; -1: for everything. */
-    mixt_status (*join)(int64_t number);
+    mixt_status (*join)(mixt__device_sums *sums, int64_t number);
     /** Until all that was issued has run. @param arrival who is to blame where it fails, as far as that is known */
-    mixt_status (*wait)(const mixt__waiting *waiting, mixt__arrival *arrival);
-    /** @param whole all ranks close it too; else this process ends without them */
-    void (*close)(bool whole);
-} mixt__device_sums;
+    mixt_status (*wait)(mixt__device_sums *sums, const mixt__waiting *waiting, mixt__arrival *arrival);
+    mixt__device_sums_split_fn *split; // NULL: it has no parts
+    /** Frees this group's alone. @param whole all ranks close it too; else this process ends without them */
+    void (*close)(mixt__device_sums *sums, bool whole);
+};
 
 /** What rank 0 gives to the others, by which they find each other. */
 enum { MIXT_DEVICE_ID_SIZE = 128 };
 
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 6"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 7"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.
@@ -104,12 +111,21 @@ enum { MIXT_DEVICE_ID_SIZE = 128 };
 typedef const char *mixt__transport_version_fn(void);
 typedef mixt_status mixt__transport_open_fn(const char *abi, int rank, int size, double timeout,
                                             void (*error_set)(const char *text), mixt__transport **transport);
+/** What sums of device memory are opened for. */
+typedef struct mixt__sums_place {
+    const char *id; // (MIXT_DEVICE_ID_SIZE) of rank 0
+    int rank, size;
+    int gpu;                    // its number in this process
+    void *stream;               // of the device, in order with which sums run
+    mixt__transport *transport; // what carries messages of the same ranks; where it is of this library, the ranks are
+                                // joined already; NULL: nothing does
+} mixt__sums_place;
+
 /** One that sums in a device's memory exports these too: mixt_device_id, of rank 0, and mixt_device_sums_open.
  *  @param id (MIXT_DEVICE_ID_SIZE)
- *  @param stream of the device, in order with which sums run
  *  @param sums set on success; lives until it is closed */
 typedef mixt_status mixt__device_id_fn(void (*error_set)(const char *text), char *id);
-typedef mixt_status mixt__device_sums_open_fn(const char *abi, void (*error_set)(const char *text), const char *id,
-                                              int rank, int size, void *stream, const mixt__device_sums **sums);
+typedef mixt_status mixt__device_sums_open_fn(const char *abi, void (*error_set)(const char *text),
+                                              const mixt__sums_place *place, mixt__device_sums **sums);
 
 #endif

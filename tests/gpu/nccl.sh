@@ -93,6 +93,17 @@ if command -v mpirun >/dev/null && [ -e "$(dirname "$mixt")/libmixt_mpi.so" ] &&
         cmp -s $model-whole/model.safetensors $model-alone/model.safetensors || fail "two ranks of $model without MPI: other bits than one process"
     done
     echo "$cells runs of two ranks over NCCL, and two without MPI, $failures failures"
+    # Rows and columns of four ranks, their messages and the sums of their GPU's memory: parts of NCCL's communicator.
+    grid=$(dirname "$mixt")/tests/ranks_grid pids=""
+    for rank in 3 2 1 0; do
+        timeout 120 env NCCL_COMM_ID=127.0.0.1:29418 NCCL_HOSTID=machine$rank SLURM_PROCID=$rank SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=0 SLURM_STEP_TASKS_PER_NODE='1(x4)' \
+            MIXT_NCCL_LIBRARY=$(dirname "$mixt")/libmixt_nccl.so MIXT_CUDA_LIBRARY=$(dirname "$mixt")/libmixt_cuda.so "$grid" nccl >grid$rank 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait $pid || fail "a grid of 4 ranks over NCCL: $(cat grid[0-3])"
+    done
+    echo "a grid of four ranks over NCCL, $failures failures"
 fi
 
 if [ "${TIMED:-1}" = 1 ]; then

@@ -69,18 +69,21 @@ static mixt_status ask_parts(kind kind, void *data, const int64_t *cuts, size_t 
     return ask(a);
 }
 
-static mixt_status sum(float *data, int64_t count)
+static mixt_status sum(mixt__device_sums *self, float *data, int64_t count)
 {
+    (void)self;
     return ask((asked){SUM, (char *)data, data, {0, count * (int64_t)sizeof *data}});
 }
 
-static mixt_status reduce(float *data, const int64_t *cuts, float *mine)
+static mixt_status reduce(mixt__device_sums *self, float *data, const int64_t *cuts, float *mine)
 {
+    (void)self;
     return ask_parts(REDUCE, data, cuts, sizeof *data, mine);
 }
 
-static mixt_status gather(void *data, const int64_t *cuts, size_t size)
+static mixt_status gather(mixt__device_sums *self, void *data, const int64_t *cuts, size_t size)
 {
+    (void)self;
     return ask_parts(GATHER, data, cuts, size, NULL);
 }
 
@@ -130,31 +133,34 @@ static void finish(const asked *a)
     guard->shut();
 }
 
-static mixt_status mark(int64_t number)
+static mixt_status mark(mixt__device_sums *self, int64_t number)
 {
+    (void)self;
     if (number >= MOST)
         return MIXT_ERROR_INTERNAL;
     queue.marks[number] = queue.count;
     return MIXT_OK;
 }
 
-static mixt_status join(int64_t number)
+static mixt_status join(mixt__device_sums *self, int64_t number)
 {
+    (void)self;
     int64_t until = number < 0 ? queue.count : queue.marks[number];
     for (; queue.done < until; queue.done++)
         finish(&queue.list[queue.done % MOST]);
     return MIXT_OK;
 }
 
-static mixt_status wait_for_all(const mixt__waiting *waiting, mixt__arrival *arrival)
+static mixt_status wait_for_all(mixt__device_sums *self, const mixt__waiting *waiting, mixt__arrival *arrival)
 {
     (void)waiting;
     (void)arrival;
-    return join(-1);
+    return join(self, -1);
 }
 
-static void leave(bool whole)
+static void leave(mixt__device_sums *self, bool whole)
 {
+    (void)self;
     (void)whole;
     munmap(all, sizeof *all);
     if (!own)
@@ -182,30 +188,30 @@ mixt_status mixt_device_id(void (*error_set)(const char *text), char *id)
     return made ? MIXT_OK : MIXT_ERROR_MEMORY;
 }
 
-mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char *text), const char *id, int rank,
-                                  int size, void *stream, const mixt__device_sums **sums)
+mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char *text), const mixt__sums_place *place,
+                                  mixt__device_sums **sums)
 {
-    static const mixt__device_sums opened = {.version = "memory",
-                                             .sum = sum,
-                                             .reduce = reduce,
-                                             .gather = gather,
-                                             .mark = mark,
-                                             .join = join,
-                                             .wait = wait_for_all,
-                                             .close = leave};
-    int file = shm_open(id, O_RDWR, 0600);
+    static mixt__device_sums opened = {.version = "memory",
+                                       .sum = sum,
+                                       .reduce = reduce,
+                                       .gather = gather,
+                                       .mark = mark,
+                                       .join = join,
+                                       .wait = wait_for_all,
+                                       .close = leave};
+    int file = shm_open(place->id, O_RDWR, 0600);
     void *memory = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
-    if (strcmp(abi, MIXT_TRANSPORT_ABI) || size > RANKS || memory == MAP_FAILED || !stream) {
+    if (strcmp(abi, MIXT_TRANSPORT_ABI) || place->size > RANKS || memory == MAP_FAILED || !place->stream) {
         error_set("no sums over memory");
         return MIXT_ERROR_DEVICE;
     }
-    snprintf(name, sizeof name, "%s", id);
+    snprintf(name, sizeof name, "%s", place->id);
     all = memory;
-    guard = stream;
-    own = rank;
-    ranks = size;
+    guard = place->stream;
+    own = place->rank;
+    ranks = place->size;
     *sums = &opened;
     return MIXT_OK;
 }

@@ -1,4 +1,4 @@
-/* What the files of libmixt_nccl.so share: one communicator a process, two streams of its GPU. */
+/* What the files of libmixt_nccl.so share: a communicator of some ranks, with a stream of the GPU beside its own. */
 #ifndef MIXT_DIST_NCCL_NCCL_H
 #define MIXT_DIST_NCCL_NCCL_H
 
@@ -7,20 +7,15 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-typedef struct mixt__nccl_state {
-    ncclComm_t comm; // NULL: not joined yet, or aborted
+/** Ranks that are joined: all, or a part. */
+typedef struct mixt__nccl_ranks {
+    ncclComm_t comm; // NULL: aborted
     int rank, size;
-    int users;                // sums, messages: the last that closes it leaves the others
-    bool broken;              // one of them was closed without the others
-    cudaStream_t stream;      // the device's own, of the GPU's backend
-    cudaStream_t side;        // sums and messages
-    cudaEvent_t made, summed; // where the second branches off, and joins again
-    cudaEvent_t *marks;       // (mark_count) where it may be joined before
-    int64_t mark_count;
-    void (*error_set)(const char *text);
-} mixt__nccl_state;
-
-extern mixt__nccl_state mixt__nccl;
+    int gpu;           // number of this rank's
+    int users;         // sums, messages: the last that closes it leaves the others
+    bool broken;       // one of them was closed without the others
+    cudaStream_t side; // sums and messages
+} mixt__nccl_ranks;
 
 /* what the library exports */
 mixt__transport_version_fn mixt_transport_version;
@@ -42,11 +37,17 @@ mixt_status mixt__nccl_check_cuda(cudaError_t error, const char *what);
 
 /** Whether the loader is of this build; takes its setter of error texts. */
 mixt_status mixt__nccl_begin(const char *abi, void (*error_set)(const char *text));
-/** Waits for the others. @param id of rank 0 */
-mixt_status mixt__nccl_join(const char *id, int rank, int size);
+/** Waits for the others. @param id of rank 0 @param ranks has one user */
+mixt_status mixt__nccl_join(const char *id, int rank, int size, int gpu, mixt__nccl_ranks **ranks);
+/** Those of the same colour, who all call it: see mixt__transport_split_fn. @param part has one user */
+mixt_status mixt__nccl_part(const mixt__nccl_ranks *whole, int colour, int key, mixt__nccl_ranks **part);
 /** Until a stream has run; where a rank is lost, nothing can be carried any more. */
-mixt_status mixt__nccl_wait(cudaStream_t stream, const mixt__waiting *waiting, mixt__arrival *arrival);
+mixt_status mixt__nccl_wait(mixt__nccl_ranks *ranks, cudaStream_t stream, const mixt__waiting *waiting,
+                            mixt__arrival *arrival);
 /** One user less; the last leaves them. @param whole all do */
-void mixt__nccl_close(bool whole);
+void mixt__nccl_close(mixt__nccl_ranks *ranks, bool whole);
+
+/** The ranks that a transport of this library joins; NULL: it is another library's. */
+mixt__nccl_ranks *mixt__nccl_ranks_of(mixt__transport *transport);
 
 #endif

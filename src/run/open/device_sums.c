@@ -46,9 +46,12 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
     mixt__ranks_sum_on_device(e->trainer->inner, NULL);
     if (e->planned)
         return MIXT_OK;
-    const mixt__beside *beside = e->context->device->backend->beside;
-    status = mixt__device_sums_load("nccl", id, rank, size, beside ? beside->stream(e->context->device) : NULL,
-                                    &e->device_sums);
+    mixt__device *device = e->context->device;
+    const mixt__beside *beside = device->backend->beside;
+    mixt__sums_place place = {.id = id, .rank = rank, .size = size, .gpu = device->number};
+    place.stream = beside ? beside->stream(device) : NULL;
+    place.transport = e->group ? e->group->transport : NULL;
+    status = mixt__device_sums_load("nccl", &place, &e->device_sums);
     if (e->group)
         status = mixt__group_agree(e->group, status);
     mixt__ranks_sum_on_device(e->trainer->inner, e->device_sums);

@@ -510,7 +510,7 @@ void mixt__experiment_close(mixt__experiment *e)
 {
     mixt_close(e->context); // recorded steps have sums in them
     if (e->device_sums)
-        e->device_sums->close(!e->lost);
+        e->device_sums->close(e->device_sums, !e->lost);
     mixt__distillation_close(e->distillation);
     mixt__phases_close(&e->phases);
     *e = (mixt__experiment){0};

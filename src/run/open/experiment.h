@@ -20,16 +20,16 @@ typedef struct mixt__phases {
 typedef struct mixt__distillation mixt__distillation; // run/open/teacher.h
 
 typedef struct mixt__experiment {
-    const mixt_config *config;            // borrowed
-    int64_t ranks;                        // that share an update; 0: one
-    bool planned;                         // they are processes that are not here: only to be looked at
-    mixt__group *group;                   // of those, where they are processes; borrowed
-    bool on_device;                       // gradients are to be summed over ranks in the device's memory
-    bool lost;                            // a rank is: what joins devices is not left together
-    const mixt__device_sums *device_sums; // what sums them; NULL: nothing is open
-    const char *choices;                  // file of algorithms that the device is to take; borrowed; NULL: none
-    int threads;                          // of the CPU where the configuration does not say; 0: as usual
-    int64_t update;                       // that it is opened for, from 1; 0: the first
+    const mixt_config *config;      // borrowed
+    int64_t ranks;                  // that share an update; 0: one
+    bool planned;                   // they are processes that are not here: only to be looked at
+    mixt__group *group;             // of those, where they are processes; borrowed
+    bool on_device;                 // gradients are to be summed over ranks in the device's memory
+    bool lost;                      // a rank is: what joins devices is not left together
+    mixt__device_sums *device_sums; // what sums them; NULL: nothing is open
+    const char *choices;            // file of algorithms that the device is to take; borrowed; NULL: none
+    int threads;                    // of the CPU where the configuration does not say; 0: as usual
+    int64_t update;                 // that it is opened for, from 1; 0: the first
     mixt__phases phases;
     mixt_context *context;
     mixt_data *train, *val; // val NULL: the data has no validation part; train too: it is not open

@@ -19,7 +19,8 @@ static mixt_status put(void *user, void *to, const float *from, int64_t count, m
 
 static mixt_status spread(void *user, void *data, const int64_t *cuts, size_t size)
 {
-    return ((mixt__trainer *)user)->ranks.discrete.sums->gather(data, cuts, size);
+    mixt__device_sums *sums = ((const mixt__trainer *)user)->ranks.discrete.sums;
+    return sums->gather(sums, data, cuts, size);
 }
 
 /** The number of a stay among marks: behind those of sums. */
@@ -32,12 +33,13 @@ mixt_status mixt__device_gather_prepare(mixt__trainer *t, int64_t next)
 {
     mixt__ranks *r = &t->ranks;
     mixt__gather *a = r->shards.reading;
+    mixt__device_sums *sums = r->discrete.sums;
     mixt__gather_means means = {.put = put, .spread = spread, .user = t};
     for (; a->asked < a->count && a->stays[a->asked].begin <= next; a->asked++) {
         MIXT_TRY(mixt__gather_fetch(a, a->asked, r->shards.cuts, &means));
-        MIXT_TRY(r->discrete.sums->mark(mark_of(r, a->asked)));
+        MIXT_TRY(sums->mark(sums, mark_of(r, a->asked)));
     }
     for (; a->next < a->count && a->stays[a->next].first <= next; a->next++)
-        MIXT_TRY(r->discrete.sums->join(mark_of(r, a->next)));
+        MIXT_TRY(sums->join(sums, mark_of(r, a->next)));
     return MIXT_OK;
 }

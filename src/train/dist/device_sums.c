@@ -27,19 +27,20 @@ static mixt_status reduce(mixt__trainer *t, int64_t index)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__bucket *b = &r->overlap.buckets[index];
+    mixt__device_sums *sums = r->discrete.sums;
     mixt__owners_cuts(&r->shards.owners, t->params, b->group, r->shards.cuts);
-    MIXT_TRY(r->discrete.sums->reduce(mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
-    return r->discrete.sums->mark(index);
+    MIXT_TRY(sums->reduce(sums, mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
+    return sums->mark(sums, index);
 }
 
 static mixt_status send(mixt__trainer *t, int64_t index)
 {
     const mixt__bucket *b = &t->ranks.overlap.buckets[index];
-    if (!t->ranks.discrete.sums)
+    mixt__device_sums *sums = t->ranks.discrete.sums;
+    if (!sums)
         return fetch(t, index);
-    return mixt__sharded_gradients(t)
-               ? reduce(t, index)
-               : t->ranks.discrete.sums->sum(mixt__params_gradients(t->params) + b->begin, b->count);
+    return mixt__sharded_gradients(t) ? reduce(t, index)
+                                      : sums->sum(sums, mixt__params_gradients(t->params) + b->begin, b->count);
 }
 
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
@@ -77,8 +78,8 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 
 mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
 {
-    const mixt__ranks *r = &t->ranks;
-    return r->discrete.sums ? r->discrete.sums->join(count - 1) : t->device->backend->beside->join(t->device);
+    mixt__device_sums *sums = t->ranks.discrete.sums;
+    return sums ? sums->join(sums, count - 1) : t->device->backend->beside->join(t->device);
 }
 
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
@@ -91,7 +92,8 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
                                  (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
     MIXT_TRY(r->discrete.sum_status);
-    return r->discrete.sums ? r->discrete.sums->join(-1) : t->device->backend->beside->join(t->device);
+    mixt__device_sums *sums = r->discrete.sums;
+    return sums ? sums->join(sums, -1) : t->device->backend->beside->join(t->device);
 }
 
 /* ---- waiting ---- */
@@ -133,11 +135,12 @@ mixt_status mixt__device_sums_wait(mixt__trainer *t)
 mixt_status mixt__device_sums_gather(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
+    mixt__device_sums *sums = r->discrete.sums;
     const mixt__params *p = t->params;
     for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         mixt__owners_cuts(&r->shards.owners, p, g, r->shards.cuts);
-        MIXT_TRY(r->discrete.sums->gather(mixt__params_weights(p) + r->shards.owners.begins[g], r->shards.cuts,
-                                          sizeof(float)));
+        MIXT_TRY(
+            sums->gather(sums, mixt__params_weights(p) + r->shards.owners.begins[g], r->shards.cuts, sizeof(float)));
     }
-    return r->discrete.sums->join(-1);
+    return sums->join(sums, -1);
 }

@@ -23,7 +23,7 @@ void mixt__ranks_join_take(mixt__trainer *t, mixt__group *group, int64_t bucket)
     t->ranks.overlap.bucket = bucket;
 }
 
-void mixt__ranks_sum_on_device(mixt__trainer *t, const mixt__device_sums *sums)
+void mixt__ranks_sum_on_device(mixt__trainer *t, mixt__device_sums *sums)
 {
     t->ranks.discrete.on_device = true;
     t->ranks.discrete.sums = sums;

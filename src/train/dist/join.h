@@ -26,7 +26,7 @@ void mixt__ranks_join_with(mixt__trainer *t, const mixt__joining *how);
 /** The same with a group that becomes the trainer's own. */
 void mixt__ranks_join_take(mixt__trainer *t, mixt__group *group, int64_t bucket);
 /** Gradients are summed in the device's memory. @param sums by this, borrowed; NULL: it is only planned */
-void mixt__ranks_sum_on_device(mixt__trainer *t, const mixt__device_sums *sums);
+void mixt__ranks_sum_on_device(mixt__trainer *t, mixt__device_sums *sums);
 void mixt__ranks_set_save_parts(mixt__trainer *t, bool parts);
 
 /** NULL: this process makes all parts. */

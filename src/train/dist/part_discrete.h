@@ -19,7 +19,7 @@ typedef struct mixt__part_discrete {
     mixt__control *still;               // device: of an update that changes nothing
     bool on_device;                     // gradients are summed in the device's memory
     uint32_t *arrived;                  // (buckets) of those: not 0: it is on the host
-    const mixt__device_sums *sums;      // by this; NULL: they are not, or the ranks are only planned. Borrowed
+    mixt__device_sums *sums;            // by this; NULL: they are not, or the ranks are only planned. Borrowed
     int64_t summed;                     // buckets of this update so far
     mixt_status sum_status;
 } mixt__part_discrete;
