@@ -16,6 +16,7 @@
 #include "cli/watch.h"
 
 #include <mixt/predict.h>
+#include <mixt/tasks/table.h>
 #include <mixt/run.h>
 #include <mixt/zoo.h>
 
@@ -393,6 +394,23 @@ static mixt_status take_memory(predictor *p, const cli_args *args)
                : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
 }
 
+/** Warnings of the library, a line each. */
+static void tell_lines(const char *lines)
+{
+    while (lines && *lines) {
+        int length = (int)strcspn(lines, "\n");
+        fprintf(stderr, "mixt: %.*s\n", length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+/** One whole table, which comes back with predictions; --json and --report have another form. */
+static bool is_one_table(const predictor *p, const cli_args *args)
+{
+    return args->setting_count == 1 && !p->json && !cli_flag(args, "report") && !cli_given(args, "top") &&
+           mixt_table_is(args->settings[0], p->facts);
+}
+
 /** Options that this model has no answer to. */
 static mixt_status refuse_options(const predictor *p, const cli_args *args)
 {
@@ -415,12 +433,36 @@ static mixt_status refuse_options(const predictor *p, const cli_args *args)
     return MIXT_OK;
 }
 
+/** Writes a whole table again, with a prediction beside each row. */
+static mixt_status predict_table(const predictor *p, const cli_args *args)
+{
+    const char *path = args->settings[0], *out = cli_text(args, "out");
+    mixt_table_predictions made;
+    mixt_table_options options = MIXT_OPTIONS(mixt_table_options, .overwrite = cli_flag(args, "overwrite"));
+    options.out = cli_given(args, "out") ? out : NULL;
+    if (options.out)
+        CLI_TRY(cli_output_check(args, out));
+    CLI_TRY(mixt_table_predict(mixt_run_trainer(p->run), p->facts, path, &options, &made));
+    if (made.text)
+        fputs(made.text, stdout);
+    else
+        printf("%s: %lld rows with predictions\n", out, (long long)made.rows);
+    tell_lines(made.warnings);
+    mixt_table_predictions_free(&made);
+    return MIXT_OK;
+}
+
 static mixt_status predict(predictor *p, const cli_args *args)
 {
     CLI_TRY(open_model(p, args));
     CLI_TRY(refuse_options(p, args));
     if (cli_is_translator(p->info))
         return cli_translate_files(args, p->run);
+    if (is_one_table(p, args))
+        return predict_table(p, args);
+    if (cli_given(args, "out"))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--out: takes the predictions of one table (.csv, .tsv); > FILE takes "
+                                              "what else is printed");
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
     bool texts = p->info->target == MIXT_TARGET_CLASS && mixt_data_array_find(p->info, "text") >= 0;
@@ -447,6 +489,8 @@ static mixt_status predict(predictor *p, const cli_args *args)
             status = predict_source(p, &s);
         if (status == MIXT_OK)
             tell_cut(&s);
+        if (status == MIXT_OK && s.inputs)
+            tell_lines(mixt_inputs_warnings(s.inputs));
         mixt_inputs_close(s.inputs);
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same
@@ -494,6 +538,8 @@ const cli_command cli_predict = {
         "Of labelled texts INPUT is a file of one text a line, a .tsv or .csv file with a column of texts (data.text "
         "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself. Texts of a "
         "file are numbered from 0; empty lines are none, and which line a text is on stands beside it.\n\n"
+        "A table (.csv, .tsv), with its target or without, comes back as CSV on the standard output, or in --out "
+        "FILE: its columns as they stand, then prediction, of classes probability too.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.\n\n"
         "Of translators INPUT is a file of sentences, a line each, - for the standard input, or text:WORDS, a "
@@ -518,6 +564,8 @@ const cli_command cli_predict = {
             CLI_LENGTH_PENALTY_OPTION,
             {"report", 'r', CLI_FLAG,
              .help = "figures by class, or of values, over the samples whose labels are known"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "of a table: write it with its predictions into this file"},
+            {"overwrite", .kind = CLI_FLAG, .help = "also where FILE is there"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},
         },
     .examples =
@@ -525,9 +573,8 @@ const cli_command cli_predict = {
             {"mixt predict runs/fp16 test:0-9", "the first ten test samples"},
             {"mixt predict runs/fp16 test:0-999 --report", "and how good those predictions are, by class"},
             {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
-            {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
-             "one image of an IDX file, for a script"},
             {"mixt predict runs/sst2 reviews.txt 'text:a joy to watch'", "the class of each line, and of a text"},
+            {"mixt predict runs/prices new.csv --out priced.csv", "a table, with a prediction beside each row"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
             {"mixt predict runs/ctc hello.wav --beams 8", "what is said in a recording"},
             {"mixt predict runs/en-de letter.en > letter.de", "a file, translated"},

@@ -36,6 +36,7 @@ typedef enum mixt_missing {
     MIXT_MISSING_MEAN,      /**< the mean of its column over the training part takes its place */
     MIXT_MISSING_ZERO,      /**< 0 does, before normalising */
     MIXT_MISSING_DROP,      /**< its row is left out */
+    MIXT_MISSING_FILL,      /**< the mean does, and a feature of 0 and 1 says where; rows without a target are left out */
 } mixt_missing;
 
 /** How to open a data set. */
@@ -69,8 +70,11 @@ typedef struct mixt_data_options {
     mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
                                   letter by letter; csv, npy, npz: CLASS or VALUES instead of deciding from the training
                                 part's numbers; an error where the targets of another kind are not of this sort */
-    mixt_missing missing;    /**< csv: cells that are empty, NA, N/A, ?, null, None, - or NaN; default
-                                  MIXT_MISSING_ERROR. A target is never filled in */
+    mixt_missing missing;    /**< csv: cells that are empty, NA, N/A, ?, null, None, - or NaN, and, unless ERROR, single
+                                  words in a column of numbers; default MIXT_MISSING_FILL. Of words, missing is one
+                                  more. A target is never filled in */
+    const char *columns;     /**< csv: columns to predict from, names or numbers from 1, "age,sex,4"; default: all */
+    const char *drop;        /**< csv: columns to leave out, likewise; default: none, but for what says nothing */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */
@@ -136,6 +140,7 @@ typedef struct mixt_data_options {
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \
     .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256,                               \
+    .missing = MIXT_MISSING_FILL,                                                                                      \
     .draw_seed = (uint64_t)MIXT_AUTO, .order_seed = (uint64_t)MIXT_AUTO, .window = 25, .hop = 10, .seconds = MIXT_AUTO
 
 /** An array that a data set offers: mixt_input and mixt_target ask for it by its name. */
@@ -170,8 +175,11 @@ typedef struct mixt_data_info {
     const char *const *class_names;    /**< (classes) where the set names them, else NULL */
     double target_largest;             /**< VALUES of a set in memory: the largest magnitude; else 0 */
     double target_square;              /**< the same: the mean of their squares */
-    double target_mean;                /**< ratings: their mean in the training part; else 0 */
+    double target_mean;                /**< ratings, values with a scale: their mean in the training part; else 0 */
     const char *warnings;              /**< what in the data may not be meant, a line each; NULL: nothing */
+    const char *notes;                 /**< csv: what columns became, a line each; NULL: nothing */
+    double target_scale; /**< VALUES of files with one each: models learn (target - target_mean) / target_scale, and
+                              their outputs are in the target's units; 0: as they are */
 } mixt_data_info;
 
 /**

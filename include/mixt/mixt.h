@@ -53,6 +53,7 @@
 /* What some models are for: nothing above needs these. */
 #include "mixt/tasks/pairs.h"
 #include "mixt/tasks/ratings.h"
+#include "mixt/tasks/table.h"
 #include "mixt/tasks/transcript.h"
 #include "mixt/tasks/translate.h"
 

@@ -165,7 +165,7 @@ static mixt_status check_numbers(const mixt_data_options *options)
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
-        (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_DROP)
+        (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_FILL)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d, normalise %d or missing %d is not an allowed value",
                           (int)options->target, (int)options->normalise, (int)options->missing);
     return MIXT_OK;
@@ -263,7 +263,9 @@ static mixt_status check_used(const mixt_data *data)
         {"source", MIXT_DATA_PAIRS, o->source_name && *o->source_name},
         {"target", MIXT_DATA_PAIRS, o->target_name && *o->target_name},
         {"mask", MIXT_DATA_WORDS, o->mask > 0},
-        {"missing", MIXT_DATA_CELLS, o->missing != MIXT_MISSING_ERROR},
+        {"missing", MIXT_DATA_CELLS, o->missing != MIXT_MISSING_FILL},
+        {"columns", MIXT_DATA_COLUMNS, o->columns},
+        {"drop", MIXT_DATA_COLUMNS, o->drop},
         {"crop", MIXT_DATA_IMAGES, o->crop},
         {"pad", MIXT_DATA_IMAGES, o->pad},
         {"flip", MIXT_DATA_IMAGES, o->flip},
@@ -330,7 +332,7 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
     const char **strings[] = {&o->split,       &o->shape, &o->labels,    &o->means,      &o->stds,
                               &o->tokenizer,   &o->vocab, &o->val_files, &o->test_files, &o->source_name,
-                              &o->target_name, &o->text,  &o->users,     &o->items};
+                              &o->target_name, &o->text,  &o->users,     &o->items,      &o->columns, &o->drop};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -35,6 +35,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_SHAPE = 1 << 11,   // shape
     MIXT_DATA_CLASSES = 1 << 12, // classes
     MIXT_DATA_SAMPLES = 1 << 13, // samples, where none is read: elsewhere there is a warning
+    MIXT_DATA_COLUMNS = 1 << 15, // columns, drop
     MIXT_DATA_SEQ = 1 << 14,     // seq: has a default, so that it takes a configuration to know whether it was set
 } mixt__data_uses;
 
@@ -99,6 +100,7 @@ struct mixt_data {
     struct mixt__data_buckets *buckets; // of their lengths: data/buckets.h; NULL: all batches are as long as each other
     const float *fill; // (fill_count) for cells that are missing, an element of a row each, in the arena; NULL: none
     int64_t fill_count;
+    const struct mixt__schema *schema; // of a table: what its columns become; NULL: they are what they are
     uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
     int64_t order_from;
     mixt__data_fault injected[MIXT_DATA_FAULTS_MAX]; // in tests
@@ -270,6 +272,9 @@ mixt_status mixt__part_missing(const mixt_data *data);
 
 // table.c
 
+/** The input beside the features of a table whose columns have many words. */
+#define MIXT_WORDS_INPUT "words"
+
 /** Rows in memory: inputs of one shape (UINT8 or FP32), and INT32 labels or FP32 values. */
 typedef struct mixt__table {
     const char *path; // for messages; lives with the data set
@@ -283,12 +288,13 @@ typedef struct mixt__table {
     int32_t *labels; // owned; (rows), or NULL
     float *values;   // owned; (rows, value_count), or NULL
     int64_t value_count;
+    int32_t *ids; // owned; (rows, embedded) numbers of words, as `schema` says; NULL: there are none
+    const struct mixt__schema *schema; // of its columns, in the data set's memory; NULL: they are as they are
     int64_t classes;                 // number that the file itself states; 0: count them
-    int64_t missing;                 // elements of inputs that are NaN until they are filled
+    int64_t missing, cells;          // cells of numbers that are NaN until they are filled, of how many
     int64_t dropped;                 // rows of the file left out because a cell is missing
     bool whole;                      // FP32 made from integers of the file
     const char *const *class_names;  // (classes) in the data set's memory; NULL: the file does not name them
-    const char *columns;             // names in the file, one a line, in the data set's memory; NULL: it has none
     const struct mixt__table *train; // while a part is read: the training part's table, where known, to agree with
 } mixt__table;
 
@@ -307,6 +313,9 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
 int64_t mixt__table_elements(const mixt__table *table);
 // Callbacks of the kinds that are tables.
 mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+/** The same for sets that have the input "words", numbers of words, where their columns have many. */
+mixt_status mixt__table_arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                               char *const *at);
 const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__table_close(mixt_data *data);
 void mixt__table_free(mixt__table *table);
@@ -366,6 +375,10 @@ mixt_status mixt__missing_warn(mixt_data *data, const mixt__table *table);
 mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows, int64_t count, float *mean,
                                    float *std);
 
+/** Mean and standard deviation of the values of those rows, of one each; a deviation of 0: they are all the same, or not
+ *  finite, or there are several each. */
+void mixt__table_value_scale(const mixt__table *table, const int64_t *rows, int64_t count, double *mean, double *std);
+
 /** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */
 mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers);
 
@@ -373,6 +386,8 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
 
 /** Adds a line to info.warnings: something that may not be meant. */
 mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Adds a line to info.notes: what became of the data. */
+mixt_status mixt__data_note(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */
 mixt_status mixt__table_warning(mixt_data *data, const mixt__table *table);
 

@@ -4,6 +4,7 @@
  * one made beside the data.
  */
 #include "data/facts.h"
+#include "data/table/schema.h"
 #include "store/json.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 
 static const char *const target_names[] = {"", "class", "values", "tokens", "text"};
 static const char *const normalise_names[] = {"standard", "unit", "none"};
-static const char *const missing_names[] = {"error", "mean", "zero", "drop"};
+static const char *const missing_names[] = {"error", "mean", "zero", "drop", "fill"};
 
 enum {
     TARGETS = sizeof target_names / sizeof target_names[0],
@@ -137,6 +138,8 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         {"samples", json_integer(info->samples)},
         {"arrays", list_arrays(info)},
         {"target_mean", json_real(info->target_mean)},
+        {"target_scale", json_real(info->target_scale)},
+        {"table", mixt__schema_pack(data->schema)},
     };
     bool complete = facts != NULL;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) // each value is taken over, also on failure
@@ -261,8 +264,9 @@ static mixt_status get_missing(mixt_data *data, const json_t *facts)
         return MIXT_OK;
     MIXT_TRY(get_choice(facts, "missing", missing_names, MISSINGS, &missing));
     data->options.missing = (mixt_missing)missing;
-    if (!json_is_array(fill) || count > FILL_MAX || (count > 0) != (missing == MIXT_MISSING_MEAN))
-        return wrong("fill", "a list of numbers, empty unless \"missing\" is \"mean\"");
+    bool may = missing == MIXT_MISSING_MEAN || missing == MIXT_MISSING_FILL, must = missing == MIXT_MISSING_MEAN;
+    if (!json_is_array(fill) || count > FILL_MAX || (count > 0 && !may) || (!count && must))
+        return wrong("fill", "a list of numbers, empty unless \"missing\" is \"mean\" or \"fill\"");
     MIXT_TRY(get_floats(data, facts, "fill", false, count, &data->fill));
     data->fill_count = count;
     return MIXT_OK;
@@ -325,6 +329,9 @@ static mixt_status get_target(mixt_data *data, const json_t *facts)
     info->target_mean = json_number_value(json_object_get(facts, "target_mean")); // 0 in those of earlier versions
     if (!isfinite(info->target_mean))
         return wrong("target_mean", "a finite number");
+    info->target_scale = json_number_value(json_object_get(facts, "target_scale"));
+    if (!(info->target_scale >= 0) || !isfinite(info->target_scale))
+        return wrong("target_scale", "a finite number from 0");
     if (!json_is_boolean(next))
         return wrong("next_tokens", "true or false");
     info->next_tokens = json_is_true(next);
@@ -400,6 +407,20 @@ static mixt_status get_arrays(mixt_data *data, const json_t *facts)
     return mixt__data_describe_arrays(data);
 }
 
+/** Of a table: it must make the inputs that the arrays say. */
+static mixt_status get_schema(mixt_data *data, const json_t *facts)
+{
+    MIXT_TRY(mixt__schema_unpack(&data->arena, json_object_get(facts, "table"), &data->schema));
+    if (!data->schema)
+        return MIXT_OK;
+    const mixt_data_info *info = &data->info;
+    int words = mixt_data_array_find(info, MIXT_WORDS_INPUT);
+    int64_t embedded = words < 0 ? 0 : info->arrays[words].elements, ids = words < 0 ? 0 : info->arrays[words].ids;
+    bool fits = data->schema->features == info->arrays[0].elements && data->schema->embedded == embedded &&
+                data->schema->ids == ids;
+    return fits ? MIXT_OK : wrong("table", "columns that make the inputs");
+}
+
 /* ---- the set ---- */
 
 static mixt_status sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
@@ -455,6 +476,7 @@ mixt_status mixt__data_facts_unpack(const json_t *facts, mixt_data **result)
     MIXT_TRY_CLEANUP(get_options(data, facts));
     MIXT_TRY_CLEANUP(get_target(data, facts));
     MIXT_TRY_CLEANUP(get_arrays(data, facts));
+    MIXT_TRY_CLEANUP(get_schema(data, facts));
     mixt__handle_add(&data->handle, data, "data", NULL);
     *result = data;
     return MIXT_OK;

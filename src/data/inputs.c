@@ -5,6 +5,7 @@
 #include "data/image/augment.h"
 #include "data/data.h"
 #include "data/image/folder.h"
+#include "data/table/csv_reader.h"
 #include "data/text/inputs_text.h"
 #include "store/tensor.h"
 
@@ -20,6 +21,8 @@ struct mixt_inputs {
     int64_t frames; // that a recording has; 0: rows are whole
     float *scale, *shift;
     mixt__input_texts *texts; // in place of all that, where samples are texts
+    mixt_data *rows;          // what a table's rows are read with; NULL: it is none
+    int64_t *lines;           // of its rows
 };
 
 static bool ends_with(const char *text, const char *ending)
@@ -115,6 +118,31 @@ cleanup:
     mixt__wav_free(&wav);
     mixt__audio_free(&audio);
     return status;
+}
+
+/** Whether rows of numbers are asked for and the file may be a table of text. */
+static bool is_rows(const char *path, const mixt_data *like)
+{
+    return like->info.input_rank == 1 && (mixt__csv_is_table(path) || like->schema) && !ends_with(path, ".npy") &&
+           !ends_with(path, ".npz") && !mixt__path_is_directory(path);
+}
+
+/** Rows of a table, with or without their target. */
+static mixt_status read_rows(mixt_inputs *in, const char *path)
+{
+    mixt_data *rows = in->rows = mixt__alloc(sizeof *rows);
+    if (!rows)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
+    rows->kind = &mixt__data_csv;
+    rows->path = path;
+    rows->options = in->like->options;
+    rows->options.like = in->like;
+    if (!in->like->schema) // of numbers alone, and of earlier versions
+        rows->options.missing = in->like->fill_count ? MIXT_MISSING_MEAN : MIXT_MISSING_ERROR;
+    MIXT_TRY(mixt__csv_read_inputs(rows, in->like, path, &in->table, &in->lines));
+    mixt__missing_copy(rows, in->like, &in->table);
+    mixt__missing_fill(rows, &in->table);
+    return mixt__missing_warn(rows, &in->table);
 }
 
 /** @param frames of a recording; left alone of all else */
@@ -215,7 +243,10 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
     in->path = mixt__strdup(path);
     if (!in->path)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
-    MIXT_TRY(read_table(in->path, in->like, &in->table, &in->frames));
+    if (is_rows(path, in->like))
+        MIXT_TRY(read_rows(in, in->path));
+    else
+        MIXT_TRY(read_table(in->path, in->like, &in->table, &in->frames));
     MIXT_TRY(check_numbers(in));
     MIXT_TRY(fit(in));
     return take_scales(in);
@@ -266,8 +297,15 @@ static bool is_text(const mixt_inputs *inputs, int64_t index)
            index < mixt__input_texts_count(inputs->texts);
 }
 
+const char *mixt_inputs_warnings(const mixt_inputs *inputs)
+{
+    return mixt__need_open(inputs, "inputs") == MIXT_OK && inputs->rows ? inputs->rows->info.warnings : NULL;
+}
+
 int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index)
 {
+    if (mixt__need_open(inputs, "inputs") == MIXT_OK && inputs->lines && index >= 0 && index < inputs->table.rows)
+        return inputs->lines[index];
     return is_text(inputs, index) ? mixt__input_texts_line(inputs->texts, index) : 0;
 }
 
@@ -322,6 +360,17 @@ static void write_lengths(const mixt_inputs *in, int64_t count, float *samples)
     }
 }
 
+/** Of a table's rows, numbers of words beside the features. */
+static void write_words(const mixt_inputs *in, int64_t first, int64_t count, float *samples)
+{
+    int words = mixt_data_array_find(&in->like->info, MIXT_WORDS_INPUT);
+    if (words < 0 || !in->table.ids)
+        return;
+    int64_t each = in->like->info.arrays[words].elements;
+    memcpy((char *)samples + mixt_data_array_at(in->like, count, words), in->table.ids + first * each,
+           (size_t)(count * each) * sizeof *in->table.ids);
+}
+
 mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count, float *samples)
 {
     MIXT_TRY(mixt__need_open(in, "inputs"));
@@ -338,6 +387,7 @@ mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count
     for (int64_t i = 0; i < count; i++)
         MIXT_TRY(read_sample(in, first + i, samples + i * in->like->info.arrays[0].elements));
     write_lengths(in, count, samples);
+    write_words(in, first, count, samples);
     return MIXT_OK;
 }
 
@@ -348,6 +398,10 @@ void mixt_inputs_close(mixt_inputs *inputs)
     mixt__handle_remove(inputs);
     mixt__table_free(&inputs->table);
     mixt__input_texts_close(inputs->texts);
+    if (inputs->rows)
+        mixt__arena_free(&inputs->rows->arena);
+    mixt__free(inputs->rows);
+    mixt__free(inputs->lines);
     mixt__free(inputs->scale);
     mixt__free(inputs->path);
     mixt__free(inputs);

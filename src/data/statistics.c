@@ -92,6 +92,24 @@ mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows
     return MIXT_OK;
 }
 
+void mixt__table_value_scale(const mixt__table *table, const int64_t *rows, int64_t count, double *mean, double *std)
+{
+    double sum = 0, squares = 0;
+    *mean = *std = 0;
+    if (!table->values || table->value_count != 1 || !count)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)table->values[rows ? rows[i] : i];
+    *mean = sum / (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        double off = (double)table->values[rows ? rows[i] : i] - *mean;
+        squares += off * off;
+    }
+    double deviation = sqrt(squares / (double)count);
+    bool constant = !(deviation > 1e-7 * fabs(*mean)) || !isfinite(deviation) || (float)deviation < 1e-30f;
+    *std = constant ? 0 : deviation;
+}
+
 mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers)
 {
     const char *at = text;

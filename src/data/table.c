@@ -7,6 +7,7 @@
  */
 #include "data/image/augment.h"
 #include "data/data.h"
+#include "data/table/schema.h"
 #include "store/tensor.h"
 
 #include <float.h>
@@ -28,6 +29,7 @@ void mixt__table_free(mixt__table *table)
         mixt__free(table->block);
         mixt__free(table->labels);
         mixt__free(table->values);
+        mixt__free(table->ids);
     }
     *table = (mixt__table){0};
 }
@@ -42,8 +44,9 @@ const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes)
         {t->input, (size_t)mixt__table_elements(t) * mixt_dtype_size(t->dtype)},
         {t->labels, sizeof *t->labels},
         {t->values, (size_t)t->value_count * sizeof *t->values},
+        {t->ids, t->ids ? (size_t)t->schema->embedded * sizeof *t->ids : 0},
     };
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (blocks[i].block && index-- == 0) {
             *bytes = (size_t)t->rows * blocks[i].size;
             return blocks[i].block;
@@ -190,6 +193,8 @@ static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, 
     } else if (reader) {
         MIXT_TRY(train ? learn_from_train_file(data, reader, train, state)
                        : statistics_of_train(&state->table, &state->shares, state));
+        if (state->table.schema)
+            mixt__schema_keep(state->table.schema, state->mean, state->std);
     }
     float unit = state->table.dtype == MIXT_DTYPE_UINT8 && options->normalise != MIXT_NORMALISE_NONE ? 1 / 255.0f : 1;
     for (int64_t c = 0; c < channels; c++) {
@@ -278,6 +283,62 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
+/** Values are learned with mean 0 and deviation 1, those of the training part; a program's own as they are. `train` is
+ *  the training file's table for a part with its own. */
+static mixt_status scale_targets(mixt_data *data, const mixt__table_reader *reader, const table_state *state,
+                                 const mixt__table *train)
+{
+    const mixt_data *like = data->options.like;
+    const mixt__table *table = train ? train : &state->table;
+    mixt__shares shares = state->shares;
+    int64_t *rows = NULL, count = table->rows;
+    if (data->arrays || !state->table.values || state->table.value_count != 1)
+        return MIXT_OK;
+    if (like) {
+        data->info.target_mean = like->info.target_mean;
+        data->info.target_scale = like->info.target_scale;
+        return MIXT_OK;
+    }
+    if (train)
+        MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
+                                 reader->find(data, MIXT_PART_TEST) != NULL, &shares));
+    if (shares.train)
+        MIXT_TRY(rows_of_part(table, &shares, MIXT_PART_TRAIN, &rows, &count));
+    mixt__table_value_scale(table, rows, count, &data->info.target_mean, &data->info.target_scale);
+    mixt__free(rows);
+    if (!data->info.target_scale)
+        return MIXT_OK;
+    return mixt__data_note(data,
+                           "target: mean %.4g, std %.4g: the loss is of (target - mean) / std, predictions and other "
+                           "figures are in the target's units",
+                           data->info.target_mean, data->info.target_scale);
+}
+
+/** Numbers of words stand beside the features, as an input of their own. */
+static mixt_status describe_words(mixt_data *data, const table_state *state)
+{
+    const mixt__schema *schema = state->table.schema;
+    if (!state->table.ids)
+        return MIXT_OK;
+    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, 3 * sizeof *arrays);
+    if (!arrays)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to describe its inputs", data->path);
+    bool labels = state->table.labels != NULL;
+    arrays[0] = (mixt_data_array){.name = "input", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {schema->features}};
+    arrays[1] = (mixt_data_array){.name = MIXT_WORDS_INPUT, .dtype = MIXT_DTYPE_INT32, .rank = 1, .ids = schema->ids};
+    arrays[1].dims[0] = schema->embedded;
+    arrays[2] = (mixt_data_array){.name = "target", .target = true, .elements = 1};
+    arrays[2].dtype = labels ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32;
+    arrays[2].rank = !labels;
+    arrays[2].dims[0] = !labels;
+    arrays[2].ids = labels ? state->table.classes : 0;
+    arrays[0].elements = schema->features;
+    arrays[1].elements = schema->embedded;
+    data->info.arrays = arrays;
+    data->info.array_count = 3;
+    return MIXT_OK;
+}
+
 /** Cells without a value get one before anything is measured, in `train` too: the table of the training file, for a
  * part with its own. */
 static mixt_status fill_missing(mixt_data *data, const mixt__table_reader *reader, table_state *state,
@@ -340,6 +401,8 @@ static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, 
     MIXT_TRY(check_finite(state, samples));
     MIXT_TRY(augment(data, state));
     describe(data, state, samples);
+    MIXT_TRY(describe_words(data, state));
+    MIXT_TRY(scale_targets(data, reader, state, own && train->rows ? train : NULL));
     return mixt__table_warning(data, &state->table);
 }
 
@@ -419,6 +482,18 @@ static mixt_status crop_row(const mixt_data *data, int64_t row, int64_t index, i
     return mixt__augment_apply(&state->augment, &image, &window, &normal, input);
 }
 
+mixt_status mixt__table_arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                               char *const *at)
+{
+    const table_state *state = data->state;
+    const mixt__table *table = &state->table;
+    int64_t row = state->rows ? state->rows[index] : index, embedded = table->ids ? table->schema->embedded : 0;
+    (void)as;
+    if (embedded)
+        memcpy(at[1], table->ids + row * embedded, (size_t)embedded * sizeof *table->ids);
+    return mixt__table_sample(data, index, epoch, at[0], at[embedded ? 2 : 1]);
+}
+
 mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
 {
     const table_state *state = data->state;
@@ -427,7 +502,7 @@ mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epo
     if (state->crops)
         MIXT_TRY(crop_row(data, row, index, epoch, input));
     else
-        widen_row(state, row, data->info.input_elements, input);
+        widen_row(state, row, mixt__table_elements(table), input);
     if (table->labels)
         memcpy(target, table->labels + row, sizeof(int32_t));
     else

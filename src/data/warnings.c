@@ -8,19 +8,33 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-mixt_status mixt__data_warn(mixt_data *data, const char *format, ...)
+static mixt_status add_line(mixt_data *data, const char **lines, const char *format, va_list args)
 {
     char text[1024];
+    vsnprintf(text, sizeof text, format, args);
+    const char *all = mixt__arena_printf(&data->arena, "%s%s%s", *lines ? *lines : "", *lines ? "\n" : "", text);
+    if (!all)
+        return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory for a message", data->path);
+    *lines = all;
+    return MIXT_OK;
+}
+
+mixt_status mixt__data_warn(mixt_data *data, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    mixt_status status = add_line(data, &data->info.warnings, format, args);
     va_end(args);
-    const char *before = data->info.warnings;
-    const char *all = mixt__arena_printf(&data->arena, "%s%s%s", before ? before : "", before ? "\n" : "", text);
-    if (!all)
-        return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory for a warning", data->path);
-    data->info.warnings = all;
-    return MIXT_OK;
+    return status;
+}
+
+mixt_status mixt__data_note(mixt_data *data, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mixt_status status = add_line(data, &data->info.notes, format, args);
+    va_end(args);
+    return status;
 }
 
 /** Images with channels first, read as very flat ones with very many channels. */

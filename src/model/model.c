@@ -10,6 +10,8 @@ static void add_loss(mixt_builder *b, const mixt__model *model, mixt_value logit
     mixt_value target = mixt_target(b, NULL), loss = {0};
     mixt_cross_entropy_options options =
         MIXT_OPTIONS(mixt_cross_entropy_options, .smoothing = model->label_smoothing, .classes = model->classes);
+    if (model->target_scale > 0)
+        target = mixt_affine(b, target, 1 / model->target_scale, -model->target_mean / model->target_scale);
     if (model->loss == MIXT_LOSS_CROSS_ENTROPY)
         loss = mixt_loss_cross_entropy_with(b, logits, target, &options);
     else
@@ -78,6 +80,8 @@ static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spe
     mixt__builder_start(&b, graph, model->user);
     MIXT_TRY(build_layers(&b, model, &logits));
     logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
+    if (model->target_scale > 0)
+        logits = mixt_affine(&b, logits, model->target_scale, model->target_mean);
     MIXT_TRY(mixt__builder_finish(&b));
     graph->logits = logits.id;
     if (model->loss != MIXT_LOSS_CUSTOM) // else its loss has said so

@@ -22,6 +22,8 @@ typedef struct mixt__model {
     mixt_loss loss;
     float label_smoothing;
     int64_t classes;              // cross-entropy: outputs that count, the rest is padding; 0: all
+    float target_mean, target_scale; // mean squared error: what is learned is (target - mean) / scale, and outputs are
+                                     // brought back; scale 0: targets as they are
     bool compares;                // the loss holds samples of a pass against each other
     const mixt__teacher *teacher; // of a classifier; borrowed; NULL: none
 } mixt__model;

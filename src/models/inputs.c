@@ -1,6 +1,8 @@
 /* What a data set is, seen from models: which of them can take it. */
 #include "models/models.h"
 
+#include "data/data.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +18,13 @@ int64_t mixt__model_features(const mixt_data_info *data, const char *name)
 int64_t mixt__model_days(const mixt_data_info *data)
 {
     return data->array_count > 3 && !strcmp(data->arrays[2].name, "user.day") ? data->arrays[2].ids : 0;
+}
+
+const mixt_data_array *mixt__model_words(const mixt_data_info *data)
+{
+    bool table = data->array_count == 3 && !strcmp(data->arrays[1].name, MIXT_WORDS_INPUT) && data->arrays[1].ids &&
+                 !strcmp(data->arrays[0].name, "input") && data->input_rank == 1;
+    return table ? &data->arrays[1] : NULL;
 }
 
 /** Ids of users and items, days and features where there are any, and a rating. */
@@ -60,7 +69,11 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
 {
     char shape[128];
     mixt__shape dims = mixt__shape_of(data->input_rank, data->input_dims);
-    if (is_ratings(data))
+    const mixt_data_array *words = mixt__model_words(data);
+    if (words)
+        snprintf(text, size, "rows of %lld numbers and %lld words", (long long)data->input_dims[0],
+                 (long long)words->elements);
+    else if (is_ratings(data))
         snprintf(text, size, "ratings");
     else if (is_captions(data))
         snprintf(text, size, "pictures with captions");
@@ -102,6 +115,7 @@ mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_dat
                 : data->target == MIXT_TARGET_TEXT     ? entry->input == MIXT_MODEL_FRAMES
                 : entry->input == MIXT_MODEL_TEXTS     ? is_texts(data)
                 : is_recordings(data)                  ? entry->input == MIXT_MODEL_FRAMES
+                : mixt__model_words(data)              ? entry->fn == mixt__model_mlp
                 : data->array_count > 2                ? false
                 : entry->input == MIXT_MODEL_TOKENS    ? tokens
                 : entry->input == MIXT_MODEL_IMAGES    ? !tokens && data->input_rank == 3

@@ -452,6 +452,17 @@ static mixt_status check_outputs(const mixt__zoo_entry *entry, const mixt_data_i
     return MIXT_OK;
 }
 
+/** A vector for each word: its width grows with the square root of how many there are. */
+static void take_words(const mixt_data_array *words, mixt__model_sizes *sizes)
+{
+    enum { LEAST = 8, MOST = 64 };
+    sizes->words = words->elements;
+    sizes->ids = words->ids;
+    for (sizes->word_width = LEAST; sizes->word_width < MOST; sizes->word_width *= 2)
+        if (4 * sizes->word_width * sizes->word_width > words->ids)
+            break;
+}
+
 mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__model_sizes *sizes, mixt__model *model)
 {
     const mixt__zoo_entry *entry;
@@ -469,6 +480,9 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         sizes->item_features = mixt__model_features(data, "item.features");
         sizes->days = mixt__model_days(data);
         sizes->shift = (float)data->target_mean;
+    } else if (mixt__model_words(data)) {
+        take_words(mixt__model_words(data), sizes);
+        MIXT_TRY(check_outputs(entry, data, sizes));
     } else if (entry->input != MIXT_MODEL_CAPTIONS) {
         MIXT_TRY(check_outputs(entry, data, sizes));
     }
@@ -477,6 +491,10 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         return mixt__fail_context(status, "model %s", name);
     bool values = data->target == MIXT_TARGET_VALUES;
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
+    if (values && !entry->own_loss && data->target_scale > 0) {
+        model->target_mean = (float)data->target_mean;
+        model->target_scale = (float)data->target_scale;
+    }
     model->compares = entry->compares;
     if (entry->own_loss || sizes->transcribes)
         model->loss = MIXT_LOSS_CUSTOM;

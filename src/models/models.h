@@ -54,6 +54,7 @@ typedef struct mixt__model_sizes {
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
     double eps;                                                         // of the norms
     float penalty;                                                      // of the squares of what a rating is made from
+    int64_t words, ids, word_width;       // of tables, columns whose words are embedded; filled in, never chosen
     int64_t users, items;                 // of ratings, and their mean; filled in, never chosen
     int64_t user_features, item_features; // the same; 0: there are none
     int64_t days;                         // of users, the same
@@ -108,6 +109,8 @@ extern const mixt__zoo_entry mixt__zoo[];
 mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_data_info *data);
 /** How many features of this name ratings have; 0: none. */
 int64_t mixt__model_features(const mixt_data_info *data, const char *name);
+/** The input that numbers the words of a table's columns; NULL: the data is no such table. */
+const mixt_data_array *mixt__model_words(const mixt_data_info *data);
 /** Days of users that ratings know apart, and one for others; 0: they say nothing of days. */
 int64_t mixt__model_days(const mixt_data_info *data);
 
@@ -127,7 +130,8 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
 
 // The architectures, one file each.
 
-/** (N, …) → (N, classes): linear layers with ReLU between them. */
+/** (N, …) → (N, classes): linear layers with ReLU between them; words of a table, where there are any, are embedded and
+ *  stand beside its numbers. */
 mixt_value mixt__model_mlp(mixt_builder *b, mixt_value x);
 /** (N, H, W, C) → (N, classes): 3×3 convolution, ReLU, pooling by 2 for each entry of channels; linear. */
 mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x);

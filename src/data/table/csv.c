@@ -1,354 +1,62 @@
 /* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
- * The separator comes from the first line (; tab , or space, in this order). The first line is a header when fewer than
- * half of its fields are numbers, or those are the numbers of columns, from 0 or 1 ("0,1,2,class"): one bad field does
- * not make it one, for a sample would be lost. A header names every column. A field in quotes may hold separators, line
- * ends and doubled quotes (RFC 4180); a quote without its other is a letter like any. The target may be words, all of
- * them: classes by name. scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
- * lines and lines that begin with # are skipped. Numbers are decimal. A non-finite value is an error, a missing one is
- * what the option 'missing' says, by default an error too: mixt does not guess data unasked.
+ * The separator comes from the first line (; tab , or space, in this order). A header names every column (csv_head.c). A
+ * field in quotes may hold separators, line ends and doubled quotes (RFC 4180); a quote without its other is a letter
+ * like any. Columns are numbers, dates or words (csv_columns.c), and become features as the training part says
+ * (schema.h). Blank lines and lines that begin with # are skipped. Numbers are decimal. A non-finite value is an error,
+ * a missing one is what the option 'missing' says.
  */
-#include "data/table/class_words.h"
-#include "data/table/csv_text.h"
-#include "data/data.h"
+#include "data/table/csv_reader.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 24 }; // characters of a bad field in a message
-
-/** What is known of a file so far. */
-typedef struct csv_reader {
-    const char *path;
-    mixt__csv_text text;
-    int64_t columns, target; // target: the column, from 0
-    mixt__csv_field header;  // the first line, where it is one
-    int64_t header_line;
-    int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
-    bool numbered;                       // the header is one only for its numbers, those of columns
-    bool worded;                         // targets are words
-    int64_t word_line;                   // of the first one
-    mixt__class_words words;
-} csv_reader;
-
-/** Numbers of the rows so far: (rows, columns), and each row's line. */
-typedef struct csv_rows {
-    float *values;
-    int64_t value_capacity, value_count;
-    int64_t *lines;
-    int64_t line_capacity, count;
-    int64_t missing; // cells of them
-    int64_t dropped; // rows left out because a cell is missing
-} csv_rows;
-
-/** What the first line is: how many fields it has, how many are no numbers, and scikit-learn's counts. */
-static bool is_header(csv_reader *reader, mixt__csv_field line)
+/** Which rows of a file are trained on: its share, or all. NULL in *rows: all. */
+static mixt_status training_rows(mixt__csv_reader *reader, int64_t **rows, int64_t *count)
 {
-    mixt__csv_field field;
-    double value, counts[2] = {0, 0};
-    double first = 0; // the number that the first column would have, were the numbers those of columns
-    int64_t fields = 0, words = 0;
-    bool numbered = true;
-    while (mixt__csv_next_field(&reader->text, &line, &field)) {
-        if (mixt__csv_number(&field, &value)) {
-            if (fields < 2)
-                counts[fields] = value;
-            numbered = numbered && (fields == words || value - (double)fields == first);
-            first = value - (double)fields;
-        } else {
-            words++;
-        }
-        fields++;
-    }
-    reader->columns = fields;
-    if (words > 1 && words == fields - 2 && counts[0] >= 1 && counts[1] >= 1 && counts[0] == floor(counts[0]) &&
-        counts[0] < 1e15 && counts[1] == floor(counts[1]) && counts[1] < 1e9) {
-        reader->stated_rows = (int64_t)counts[0];
-        reader->stated_classes = words;
-        reader->columns = (int64_t)counts[1] + 1;
-    }
-    numbered = numbered && words > 0 && (first == 0 || first == 1);
-    reader->numbered = numbered && !reader->stated_rows && 2 * words <= fields;
-    return reader->stated_rows || 2 * words > fields || numbered;
-}
-
-/** A quote that stands alone: the line is damaged. */
-static mixt_status check_quotes(const csv_reader *reader)
-{
-    mixt__csv_field rest = reader->header, field;
-    for (int64_t column = 1; mixt__csv_next_field(&reader->text, &rest, &field); column++) {
-        bool before = field.length && field.text[0] == '"';
-        bool behind = field.length > 1 && field.text[field.length - 1] == '"';
-        if (!field.quoted && before != behind)
-            return mixt__fail(
-                MIXT_ERROR_DATA,
-                "%s: line %lld, column %lld: %.*s has one quote; they come in pairs, around a whole field",
-                reader->path, (long long)reader->header_line, (long long)column,
-                (int)(field.length < SHOWN ? field.length : SHOWN), field.text);
-    }
-    return MIXT_OK;
-}
-
-/** Holds the header against the first line after it, whose columns tell if stated counts were meant. */
-static mixt_status check_header(csv_reader *reader, mixt__csv_field line)
-{
-    int64_t columns = mixt__csv_count_fields(&reader->text, line),
-            names = mixt__csv_count_fields(&reader->text, reader->header);
-    if (reader->stated_rows && columns == reader->columns)
+    mixt_data *data = reader->data;
+    const char *train = mixt__path_of_part(data, MIXT_PART_TRAIN, ".csv");
+    mixt__shares shares;
+    *rows = NULL;
+    *count = reader->cells.rows;
+    if (data->part == MIXT_PART_ALL || !train || strcmp(train, reader->path))
         return MIXT_OK;
-    reader->stated_rows = reader->stated_classes = 0;
-    reader->columns = columns;
-    MIXT_TRY(check_quotes(reader));
-    if (names != columns)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: %lld columns, but the header in line %lld has %lld",
-                          reader->path, (long long)reader->text.line, (long long)columns,
-                          (long long)reader->header_line, (long long)names);
-    return MIXT_OK;
-}
-
-static mixt_status bad_field(const csv_reader *reader, int64_t column, const mixt__csv_field *field, double value,
-                             bool first)
-{
-    int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
-    bool missing = isfinite(value) && mixt__csv_missing(field), target = column == reader->target + 1;
-    const char *wrong = missing ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
-    const char *hint = !missing ? ""
-                       : target ? "; data.missing=drop leaves rows without a target out"
-                                : "; data.missing says what to do with such cells";
-    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number%s%s",
-                      reader->path, (long long)reader->text.line, (long long)column, shown, field->text, wrong,
-                      first ? " (in a header line, most are words)" : "", hint);
-}
-
-/** A class by name. Words in the first row's target mean words in all: among numbers, one is a mistake. */
-static mixt_status read_word(mixt_data *data, csv_reader *reader, int64_t row, const mixt__csv_field *field,
-                             double *value)
-{
-    int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
-    double number;
-    bool is_number = mixt__csv_number(field, &number);
-    if (is_number && !reader->words.given && row == 1)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld, column %lld: '%s' is not a number, as in the lines below; classes are all "
-                          "numbers or all words",
-                          reader->path, (long long)reader->word_line, (long long)reader->target + 1,
-                          reader->words.names[0]);
-    if (is_number && !reader->words.given)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld, column %lld: '%.*s' is a number, the classes before are words; they are all "
-                          "one or all the other",
-                          reader->path, (long long)reader->text.line, (long long)reader->target + 1, shown,
-                          field->text);
-    reader->word_line = row ? reader->word_line : reader->text.line;
-    int64_t class = mixt__class_words_number(data, &reader->words, field->text, field->length);
-    if (class < 0)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' is %s", reader->path,
-                          (long long)reader->text.line, (long long)reader->target + 1, shown, field->text,
-                          reader->words.given
-                              ? "no class of the training part"
-                              : "one word too many for classes (at most 1000); is it the right column?");
-    *value = (double)class;
-    return MIXT_OK;
-}
-
-/** One cell; NaN where it is missing and the options say what to do with it. */
-static mixt_status read_cell(mixt_data *data, csv_reader *reader, const csv_rows *rows, int64_t column,
-                             const mixt__csv_field *field, float *cell)
-{
-    double value = 0;
-    bool number = mixt__csv_number(field, &value), target = column == reader->target;
-    bool missing = mixt__csv_missing(field) && data->options.missing != MIXT_MISSING_ERROR &&
-                   (!target || data->options.missing == MIXT_MISSING_DROP);
-    *cell = NAN;
-    if (missing)
+    MIXT_TRY(mixt__shares_of(data, *count, mixt__path_of_part(data, MIXT_PART_VAL, ".csv") != NULL,
+                             mixt__path_of_part(data, MIXT_PART_TEST, ".csv") != NULL, &shares));
+    if (shares.train == *count)
         return MIXT_OK;
-    if (target && !rows->count)
-        reader->worded = reader->words.given || (!number && data->options.target != MIXT_TARGET_VALUES);
-    if (target && reader->worded && !mixt__csv_missing(field)) {
-        MIXT_TRY(read_word(data, reader, rows->count, field, &value));
-        number = true;
-    }
-    if (!number || !isfinite((float)value))
-        return bad_field(reader, column + 1, field, number ? INFINITY : 0, !rows->count && !reader->header.text);
-    *cell = (float)value;
+    *rows = mixt__alloc_uninit((size_t)shares.train * sizeof **rows);
+    if (!*rows)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for an index of %lld rows", reader->path,
+                          (long long)shares.train);
+    int64_t filled = 0;
+    for (int64_t row = 0; row < *count; row++)
+        if (mixt__part_of_row(&shares, row) == MIXT_PART_TRAIN)
+            (*rows)[filled++] = row;
+    *count = filled;
     return MIXT_OK;
 }
 
-static mixt_status read_row(mixt_data *data, csv_reader *reader, mixt__csv_field line, csv_rows *rows)
+static mixt_status learn(mixt__csv_reader *reader)
 {
-    mixt__csv_field field;
-    int64_t column = 0, begin = rows->value_count, missing = 0;
-    while (mixt__csv_next_field(&reader->text, &line, &field)) {
-        float cell;
-        MIXT_TRY(read_cell(data, reader, rows, column, &field, &cell));
-        if (!mixt__grow((void **)&rows->values, &rows->value_capacity, rows->value_count, sizeof(float)))
-            return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path,
-                              (long long)reader->text.line);
-        rows->values[rows->value_count++] = cell;
-        missing += isnan(cell);
-        column++;
-    }
-    if (column != reader->columns)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: %lld columns, expected %lld as in the lines before",
-                          reader->path, (long long)reader->text.line, (long long)column, (long long)reader->columns);
-    if (missing && data->options.missing == MIXT_MISSING_DROP) {
-        rows->value_count = begin;
-        rows->dropped++;
-        return MIXT_OK;
-    }
-    if (!mixt__grow((void **)&rows->lines, &rows->line_capacity, rows->count, sizeof(int64_t)))
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path, (long long)reader->text.line);
-    rows->lines[rows->count++] = reader->text.line;
-    rows->missing += missing;
-    return MIXT_OK;
-}
-
-/** The target's column: the last one, or what the option 'labels' says. */
-static mixt_status find_target(const mixt_data *data, csv_reader *reader)
-{
-    const char *wanted = data->options.labels;
-    reader->target = reader->columns - 1;
-    if (!wanted)
-        return MIXT_OK;
-    mixt__csv_field rest = reader->header, field, text = {wanted, (int64_t)strlen(wanted), false};
-    int64_t found = -1;
-    for (int64_t column = 0; mixt__csv_next_field(&reader->text, &rest, &field) && column < reader->columns; column++) {
-        if (field.length != text.length || memcmp(field.text, wanted, strlen(wanted)) != 0)
-            continue;
-        if (found >= 0)
-            return mixt__fail(
-                MIXT_ERROR_CONFIG,
-                "%s: line %lld: columns %lld and %lld are both called '%s'; give the labels' by its number",
-                reader->path, (long long)reader->header_line, (long long)found + 1, (long long)column + 1, wanted);
-        reader->target = found = column;
-    }
-    if (found >= 0)
-        return MIXT_OK;
-    double number;
-    if (mixt__csv_plain_number(&text, &number) && number >= 1 && number <= (double)reader->columns &&
-        number == floor(number)) {
-        reader->target = (int64_t)number - 1;
-        return MIXT_OK;
-    }
-    return mixt__fail(
-        MIXT_ERROR_CONFIG,
-        "%s: no column '%s' for the labels; expected a name of the header line%s or a number from 1 to %lld",
-        reader->path, wanted, reader->header.text ? "" : " (the file has none)", (long long)reader->columns);
-}
-
-static bool has_words(const csv_reader *reader, mixt__csv_field line)
-{
-    mixt__csv_field field;
-    double value;
-    while (mixt__csv_next_field(&reader->text, &line, &field))
-        if (!mixt__csv_missing(&field) && !mixt__csv_number(&field, &value))
-            return true;
-    return false;
-}
-
-/** "1,cat" above "5,dog": no numbers of columns, but the first sample. */
-static mixt_status take_back_header(mixt_data *data, csv_reader *reader, csv_rows *rows)
-{
-    mixt__csv_field first = reader->header;
-    int64_t line = reader->text.line;
-    reader->header = (mixt__csv_field){0};
-    reader->columns = mixt__csv_count_fields(&reader->text, first);
-    reader->text.line = reader->header_line;
-    MIXT_TRY(find_target(data, reader));
-    MIXT_TRY(read_row(data, reader, first, rows));
-    reader->text.line = line;
-    return MIXT_OK;
-}
-
-static mixt_status read_rows(mixt_data *data, csv_reader *reader, csv_rows *rows)
-{
-    mixt__csv_field line;
-    if (!mixt__csv_next_line(&reader->text, &line))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);
-    reader->text.separator = mixt__csv_separator(&reader->text, &line);
-    if (is_header(reader, line)) {
-        reader->header = line;
-        reader->header_line = reader->text.line;
-        MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->text.line,
-                 reader->stated_rows ? " with counts" : "");
-    } else {
-        MIXT_TRY(find_target(data, reader));
-        MIXT_TRY(read_row(data, reader, line, rows));
-    }
-    while (mixt__csv_next_line(&reader->text, &line)) {
-        bool first = rows->count + rows->dropped == 0;
-        if (first && reader->numbered && has_words(reader, line)) {
-            MIXT_TRY(take_back_header(data, reader, rows));
-            first = false;
-        }
-        if (first) {
-            MIXT_TRY(check_header(reader, line));
-            MIXT_TRY(find_target(data, reader));
-        }
-        MIXT_TRY(read_row(data, reader, line, rows));
-    }
-    if (rows->count == 0 && rows->dropped)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: each of its %lld rows misses a cell: data.missing=drop leaves none",
-                          reader->path, (long long)rows->dropped);
-    if (rows->count == 0)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
-    if (reader->columns < 2)
-        return mixt__fail(
-            MIXT_ERROR_DATA,
-            "%s: 1 column, expected at least 2: features, then the target (separated by , ; tab or space)",
-            reader->path);
-    if (reader->stated_rows && reader->stated_rows != rows->count + rows->dropped)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
-                          reader->path, (long long)reader->stated_rows, (long long)rows->count);
-    return MIXT_OK;
-}
-
-/** Keeps the names of the columns, where the header has them. */
-static mixt_status take_names(mixt_data *data, const csv_reader *reader, mixt__table *table)
-{
-    mixt__csv_field rest = reader->header, field;
-    if (!rest.text || reader->stated_rows)
-        return MIXT_OK;
-    char *at = mixt__arena_alloc(&data->arena, (size_t)rest.length + 2); // a line end for each separator, and one more
-    if (!at)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its columns", reader->path);
-    table->columns = at;
-    while (mixt__csv_next_field(&reader->text, &rest, &field)) {
-        for (int64_t i = 0; i < field.length; i++)
-            *at++ = field.text[i] == '\n' ? ' ' : field.text[i];
-        *at++ = '\n';
-    }
-    *at = 0;
-    return MIXT_OK;
-}
-
-/** Columns mean the same in every part: were two exchanged, only a bad loss would tell. */
-static mixt_status compare_names(const csv_reader *reader, const char *here, const mixt__table *train)
-{
-    const char *there = train ? train->columns : NULL;
-    if (!here || !there)
-        return MIXT_OK;
-    for (int64_t column = 1; *here || *there; column++) {
-        int length = (int)strcspn(here, "\n"), expected = (int)strcspn(there, "\n");
-        if (length != expected || memcmp(here, there, (size_t)length))
-            return mixt__fail(
-                MIXT_ERROR_DATA,
-                "%s: line %lld, column %lld: '%.*s', but '%.*s' in the training part (%s): all parts must "
-                "have the same columns in the same order",
-                reader->path, (long long)reader->header_line, (long long)column, length < SHOWN ? length : SHOWN, here,
-                expected < SHOWN ? expected : SHOWN, there, train->path);
-        here += length + (here[length] == '\n');
-        there += length + (there[length] == '\n');
-    }
-    return MIXT_OK;
+    int64_t *rows, count;
+    mixt_status status = training_rows(reader, &rows, &count);
+    if (status == MIXT_OK)
+        status = mixt__schema_learn(reader->data, &reader->cells, rows, count, &reader->schema);
+    mixt__free(rows);
+    MIXT_TRY(status);
+    reader->from = mixt__alloc((size_t)reader->schema->columns * sizeof *reader->from);
+    for (int64_t c = 0; reader->from && c < reader->schema->columns; c++)
+        reader->from[c] = c;
+    return reader->from ? mixt__schema_tell(reader->data, reader->schema)
+                        : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its columns", reader->path);
 }
 
 /** Gives words their numbers, in the order of the names. */
-static mixt_status name_classes(mixt_data *data, csv_reader *reader, float *targets, mixt__table *table)
+static mixt_status name_classes(mixt__csv_reader *reader, float *targets, mixt__table *table)
 {
     int64_t numbers[MIXT_CLASS_WORDS];
-    const char **names = mixt__arena_alloc(&data->arena, (size_t)reader->words.count * sizeof *names);
+    const char **names = mixt__arena_alloc(&reader->data->arena, (size_t)reader->words.count * sizeof *names);
     if (!names)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its classes", reader->path);
     mixt__class_words_sort(&reader->words, numbers);
@@ -360,62 +68,208 @@ static mixt_status name_classes(mixt_data *data, csv_reader *reader, float *targ
     return MIXT_OK;
 }
 
-/** Parts the target's column from the others: features move together in place. */
-static mixt_status fill_table(mixt_data *data, csv_reader *reader, csv_rows *rows, mixt__table *table)
+static mixt_status take_targets(mixt__csv_reader *reader, mixt__table *table)
 {
-    int64_t features = reader->columns - 1;
-    float *targets = mixt__alloc_uninit((size_t)rows->count * sizeof(float));
+    const mixt__cells *cells = &reader->cells;
+    float *targets = mixt__alloc_uninit((size_t)cells->rows * sizeof(float));
     if (!targets)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld targets", reader->path, (long long)rows->count);
-    for (int64_t i = 0; i < rows->count; i++) {
-        const float *row = rows->values + i * reader->columns;
-        float *to = rows->values + i * features;
-        targets[i] = row[reader->target];
-        memmove(to, row, (size_t)reader->target * sizeof(float));
-        memmove(to + reader->target, row + reader->target + 1, (size_t)(features - reader->target) * sizeof(float));
-    }
-    table->path = reader->path;
-    table->block = rows->values;
-    table->input = rows->values;
-    rows->values = NULL;
-    table->dtype = MIXT_DTYPE_FP32;
-    table->rows = rows->count;
-    table->rank = 1;
-    table->dims[0] = features;
-    table->classes = reader->stated_classes;
-    table->missing = rows->missing;
-    table->dropped = rows->dropped;
-    mixt_status status = reader->worded ? name_classes(data, reader, targets, table) : MIXT_OK;
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld targets", reader->path, (long long)cells->rows);
+    for (int64_t i = 0; i < cells->rows; i++)
+        targets[i] = cells->cell[i * cells->columns + cells->target].number;
+    mixt_status status = reader->worded ? name_classes(reader, targets, table) : MIXT_OK;
     if (status != MIXT_OK) {
         mixt__free(targets);
         return status;
     }
-    mixt_target_kind kind = reader->worded ? MIXT_TARGET_CLASS : data->options.target;
-    return mixt__table_take_targets(data, table, targets, kind, rows->lines);
+    mixt_target_kind kind = reader->worded ? MIXT_TARGET_CLASS : reader->data->options.target;
+    return mixt__table_take_targets(reader->data, table, targets, kind, cells->line);
+}
+
+/** Cells that are numbers all, and features in the same order: the target's column goes, in place. */
+static void keep_cells(mixt__csv_reader *reader, mixt__table *table)
+{
+    mixt__cells *cells = &reader->cells;
+    int64_t features = reader->schema->features;
+    float *values = &cells->cell->number;
+    for (int64_t i = 0; i < cells->rows && features < cells->columns; i++) {
+        const float *row = values + i * cells->columns;
+        float *to = values + i * features;
+        int64_t before = cells->target < 0 ? features : cells->target;
+        memmove(to, row, (size_t)before * sizeof(float));
+        memmove(to + before, row + before + 1, (size_t)(features - before) * sizeof(float));
+    }
+    table->block = values;
+    cells->cell = NULL;
+}
+
+/** Words that training did not know, and words among numbers. */
+static mixt_status tell_misfits(const mixt__csv_reader *reader, const mixt__schema_misfits *misfits)
+{
+    const mixt__cells *cells = &reader->cells;
+    for (int64_t c = 0; c < cells->columns; c++) {
+        const mixt__cells_column *column = &cells->column[c];
+        if (column->strays)
+            MIXT_TRY(mixt__data_warn(reader->data,
+                                     "%s: column %lld (%.*s): %lld cell%s no %s and taken to be missing; the first is "
+                                     "'%s' in line %lld",
+                                     reader->path, (long long)c + 1, mixt__shown(&column->name),
+                                     column->name.text ? column->name.text : "", (long long)column->strays,
+                                     column->strays == 1 ? " is" : "s are",
+                                     column->use == MIXT_CELLS_DATE ? "date" : "number", column->stray,
+                                     (long long)column->first_stray));
+    }
+    if (cells->untargeted)
+        MIXT_TRY(mixt__data_warn(reader->data, "%s: %lld of %lld rows have no target and are left out", reader->path,
+                                 (long long)cells->untargeted, (long long)(cells->rows + cells->untargeted)));
+    const mixt_data *like = reader->data->options.like;
+    if (!misfits->unknown || !like || !strcmp(like->path, reader->path))
+        return MIXT_OK; // in a file that training has a share of, rare words are such
+    return mixt__data_warn(reader->data,
+                           "%s: %lld cell%s a word that the training part does not have; the first is '%s' in line "
+                           "%lld, column %lld",
+                           reader->path, (long long)misfits->unknown, misfits->unknown == 1 ? " has" : "s have",
+                           misfits->first, (long long)misfits->first_line, (long long)misfits->first_column + 1);
+}
+
+/** Counts cells without a value: of numbers and dates, which get one, and of words. */
+static mixt_status count_missing(mixt__csv_reader *reader, mixt__table *table)
+{
+    const mixt__cells *cells = &reader->cells;
+    int64_t words = 0;
+    for (int64_t i = 0; i < cells->cell_count; i++) {
+        const mixt__cell *cell = &cells->cell[i];
+        mixt__cells_use use = cells->column[i % cells->columns].use;
+        table->missing += use == MIXT_CELLS_NUMBER ? isnan(cell->number) : 0;
+        table->missing += use == MIXT_CELLS_DATE ? cell->whole == MIXT_DATE_NONE : 0;
+        words += (use == MIXT_CELLS_ONE_HOT || use == MIXT_CELLS_EMBEDDED) && cell->whole < 0;
+    }
+    for (int64_t c = 0; c < cells->columns; c++)
+        table->cells += cells->column[c].use == MIXT_CELLS_NUMBER || cells->column[c].use == MIXT_CELLS_DATE;
+    table->cells *= cells->rows;
+    return words ? mixt__data_note(reader->data, "%lld cells of words are missing: that is a word like any",
+                                   (long long)words)
+                 : MIXT_OK;
+}
+
+/** Encodes all rows. */
+static mixt_status encode(mixt__csv_reader *reader, mixt__table *table)
+{
+    const mixt__schema *s = reader->schema;
+    mixt__schema_misfits misfits = {0};
+    int64_t elements;
+    if (s->plain) {
+        keep_cells(reader, table);
+    } else {
+        if (!mixt__shape_elements(2, (int64_t[]){table->rows, s->features}, &elements))
+            return mixt__fail(MIXT_ERROR_DATA, "%s: %lld rows of %lld features are too many", reader->path,
+                              (long long)table->rows, (long long)s->features);
+        table->block = mixt__alloc_uninit((size_t)elements * sizeof(float));
+        table->ids = s->embedded ? mixt__alloc_uninit((size_t)(table->rows * s->embedded) * sizeof(int32_t)) : NULL;
+        if (!table->block || (s->embedded && !table->ids))
+            return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld rows of %lld features", reader->path,
+                              (long long)table->rows, (long long)s->features);
+        for (int64_t i = 0; i < table->rows; i++)
+            mixt__schema_encode(s, &reader->cells, reader->from, i, (float *)table->block + i * s->features,
+                                table->ids ? table->ids + i * s->embedded : NULL, &misfits);
+    }
+    table->input = table->block;
+    return tell_misfits(reader, &misfits);
+}
+
+static mixt_status fill_table(mixt__csv_reader *reader, mixt__table *table)
+{
+    const mixt__schema *s = reader->schema;
+    table->path = reader->path;
+    table->dtype = MIXT_DTYPE_FP32;
+    table->rows = reader->cells.rows;
+    table->rank = 1;
+    table->dims[0] = s->features;
+    table->classes = reader->stated_classes;
+    table->dropped = reader->cells.dropped;
+    table->schema = s;
+    if (!reader->untargeted)
+        MIXT_TRY(take_targets(reader, table));
+    MIXT_TRY(count_missing(reader, table));
+    return encode(reader, table);
+}
+
+bool mixt__csv_is_table(const char *path)
+{
+    static const char *const endings[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (length > strlen(endings[i]) && !strcmp(path + length - strlen(endings[i]), endings[i]))
+            return true;
+    return false;
+}
+
+mixt_status mixt__csv_open(mixt__csv_reader *reader, mixt__bytes *file)
+{
+    *file = (mixt__bytes){0};
+    MIXT_TRY(mixt__bytes_read(reader->path, file));
+    reader->text = (mixt__csv_text){.at = (const char *)file->bytes, .end = (const char *)file->bytes + file->size};
+    reader->text.at += mixt__bytes_mark(file);
+    return mixt__csv_read_head(reader);
+}
+
+void mixt__csv_close(mixt__csv_reader *reader, mixt__bytes *file)
+{
+    mixt__cells_free(&reader->cells);
+    mixt__free(reader->from);
+    mixt__bytes_free(file);
+}
+
+/** From the head on. */
+static mixt_status read_rest(mixt__csv_reader *reader, mixt__table *table)
+{
+    MIXT_TRY(mixt__csv_judge_columns(reader));
+    MIXT_TRY(mixt__csv_read_rows(reader));
+    if (!reader->schema)
+        MIXT_TRY(learn(reader));
+    return fill_table(reader, table);
+}
+
+/** Reads a file as what `reader` is set up for. */
+static mixt_status read_path(mixt__csv_reader *reader, mixt__table *table)
+{
+    mixt__bytes file;
+    mixt_status status = mixt__csv_open(reader, &file);
+    if (status == MIXT_OK)
+        status = read_rest(reader, table);
+    if (status == MIXT_OK && reader->lines) {
+        *reader->lines = reader->cells.line;
+        reader->cells.line = NULL;
+    }
+    mixt__csv_close(reader, &file);
+    return status;
 }
 
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
-    mixt__bytes file;
-    MIXT_TRY(mixt__bytes_read(path, &file));
-    csv_reader reader = {.path = path};
-    reader.text = (mixt__csv_text){.at = (const char *)file.bytes, .end = (const char *)file.bytes + file.size};
-    csv_rows rows = {0};
-    mixt_status status;
-    if (file.size >= 3 && !memcmp(file.bytes, "\xEF\xBB\xBF", 3))
-        reader.text.at += 3; // byte-order mark
-    MIXT_TRY_CLEANUP(mixt__class_words_start(data, table, &reader.words));
-    MIXT_TRY_CLEANUP(read_rows(data, &reader, &rows));
-    MIXT_TRY_CLEANUP(take_names(data, &reader, table));
-    MIXT_TRY_CLEANUP(compare_names(&reader, table->columns, table->train));
-    MIXT_TRY_CLEANUP(fill_table(data, &reader, &rows, table));
+    mixt__csv_reader reader = {.data = data, .path = path};
+    const mixt_data *like = data->options.like;
+    if (like && like->schema)
+        MIXT_TRY(mixt__schema_copy(like->schema, &data->arena, &reader.schema));
+    else if (table->train)
+        reader.schema = table->train->schema;
+    MIXT_TRY(mixt__class_words_start(data, table, &reader.words));
+    MIXT_TRY(read_path(&reader, table));
+    data->schema = table->schema;
     MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],
              table->labels ? "the target is a class" : "the target is a value to regress on");
-cleanup:
-    mixt__free(rows.values);
-    mixt__free(rows.lines);
-    mixt__bytes_free(&file);
-    return status;
+    return MIXT_OK;
+}
+
+mixt_status mixt__csv_read_inputs(mixt_data *data, const mixt_data *like, const char *path, mixt__table *table,
+                                  int64_t **lines)
+{
+    mixt__csv_reader reader = {.data = data, .path = path, .untargeted = true};
+    if (like->schema)
+        MIXT_TRY(mixt__schema_copy(like->schema, &data->arena, &reader.schema));
+    else
+        MIXT_TRY(mixt__schema_plain(&data->arena, like->info.arrays[0].elements, &reader.schema));
+    reader.lines = lines;
+    return read_path(&reader, table);
 }
 
 static const char *find(mixt_data *data, mixt__part part)
@@ -431,11 +285,12 @@ static mixt_status open_csv(mixt_data *data)
 
 const mixt__data_kind mixt__data_csv = {
     .name = "csv",
-    .what = "file of numbers, one sample a line",
-    .uses =
-        MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
+    .what = "table, one sample a line",
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES |
+            MIXT_DATA_SHAPE | MIXT_DATA_COLUMNS,
     .open = open_csv,
     .sample = mixt__table_sample,
+    .arrays = mixt__table_arrays,
     .close = mixt__table_close,
     .raw = mixt__table_raw,
 };

@@ -7,9 +7,16 @@
 
 #include <math.h>
 
+/** Whether means take the place of what is missing; a table of bytes has no gaps. */
+static bool fills(const mixt_data *data)
+{
+    mixt_missing missing = data->options.missing;
+    return missing == MIXT_MISSING_MEAN || (missing == MIXT_MISSING_FILL && data->kind->uses & MIXT_DATA_CELLS);
+}
+
 mixt_status mixt__missing_learn(mixt_data *data, const mixt__table *table, const int64_t *rows, int64_t count)
 {
-    if (data->options.missing != MIXT_MISSING_MEAN)
+    if (!fills(data))
         return MIXT_OK;
     int64_t elements = mixt__table_elements(table);
     const float *input = table->input;
@@ -40,7 +47,7 @@ mixt_status mixt__missing_learn(mixt_data *data, const mixt__table *table, const
 bool mixt__missing_copy(mixt_data *data, const mixt_data *like, const mixt__table *table)
 {
     int64_t elements = mixt__table_elements(table);
-    if (data->options.missing != MIXT_MISSING_MEAN || !like->fill || like->fill_count != elements)
+    if (!fills(data) || !like->fill || like->fill_count != elements)
         return false;
     float *fill = mixt__arena_alloc(&data->arena, (size_t)elements * sizeof *fill);
     for (int64_t e = 0; fill && e < elements; e++)
@@ -64,10 +71,12 @@ mixt_status mixt__missing_warn(mixt_data *data, const mixt__table *table)
     if (table->dropped)
         MIXT_TRY(mixt__data_warn(data, "%s: %lld of %lld rows miss a cell and are left out (data.missing=drop)",
                                  table->path, (long long)table->dropped, (long long)(table->rows + table->dropped)));
+    if (table->missing && data->options.missing == MIXT_MISSING_FILL)
+        return mixt__data_note(data, "%lld of %lld cells of numbers are missing and taken to be the mean of their column",
+                               (long long)table->missing, (long long)table->cells);
     if (table->missing)
-        MIXT_TRY(
-            mixt__data_warn(data, "%s: %lld of %lld cells are missing and taken to be %s", table->path,
-                            (long long)table->missing, (long long)(table->rows * mixt__table_elements(table)),
-                            data->fill ? "the mean of their column (data.missing=mean)" : "0 (data.missing=zero)"));
+        MIXT_TRY(mixt__data_warn(data, "%s: %lld of %lld cells are missing and taken to be %s", table->path,
+                                 (long long)table->missing, (long long)table->cells,
+                                 data->fill ? "the mean of their column (data.missing=mean)" : "0 (data.missing=zero)"));
     return MIXT_OK;
 }

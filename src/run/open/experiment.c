@@ -73,6 +73,8 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    o->columns = *text(e, MIXT_KEY_DATA_COLUMNS) ? text(e, MIXT_KEY_DATA_COLUMNS) : NULL;
+    o->drop = *text(e, MIXT_KEY_DATA_DROP) ? text(e, MIXT_KEY_DATA_DROP) : NULL;
     o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->frames = number(e, MIXT_KEY_DATA_FRAMES);

@@ -251,10 +251,23 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     return MIXT_OK;
 }
 
+/** What became of the data, under the line that names it. */
+static void tell_notes(mixt_run *run, const mixt_data_info *data)
+{
+    for (const char *line = data->notes; line && *line;) {
+        int length = (int)strcspn(line, "\n");
+        mixt__run_note(run, false, "%-8s %.*s", "", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
 void mixt__summary_tell(mixt_run *run)
 {
     mixt_summary summary;
     if (mixt_run_summary(run, &summary) == MIXT_OK) // what is wrong with it, the first step says
-        for (int i = 0; i < MIXT_SUMMARY_LINES; i++)
+        for (int i = 0; i < MIXT_SUMMARY_LINES; i++) {
             mixt__run_note(run, false, "%s", summary.lines[i]);
+            if (i == 0)
+                tell_notes(run, summary.train);
+        }
 }

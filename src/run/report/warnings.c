@@ -51,6 +51,8 @@ static void warn_of_targets(mixt_run *run)
     mixt_dtype narrow = mixt__format_narrow(forward)    ? forward
                         : mixt__format_narrow(backward) ? backward
                                                         : MIXT_DTYPE_NONE;
+    if (info->target_scale > 0)
+        return; // they are scaled
     if (narrow && info->target_largest > mixt__format_of(narrow)->max)
         mixt__run_note(run, true,
                        "warning: targets reach %.3g, beyond what %s holds (%g): scale them to about 1, or use "
