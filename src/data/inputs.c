@@ -45,7 +45,7 @@ static mixt_status read_picture(const char *path, const mixt_data *like, mixt__t
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: is no %s, but the model was trained on %s of shape %s", path,
                           like->options.rate  ? "WAV file"
                           : takes_clips(info) ? "folder of pictures"
-                                              : ".npy or .npz array",
+                                              : "table (.csv, .tsv) or array (.npy, .npz)",
                           like->options.rate  ? "recordings: features"
                           : takes_clips(info) ? "clips"
                                               : "samples",
@@ -120,11 +120,10 @@ cleanup:
     return status;
 }
 
-/** Whether rows of numbers are asked for and the file may be a table of text. */
+/** Whether rows of numbers are asked for and the file is a table of text. */
 static bool is_rows(const char *path, const mixt_data *like)
 {
-    return like->info.input_rank == 1 && (mixt__csv_is_table(path) || like->schema) && !ends_with(path, ".npy") &&
-           !ends_with(path, ".npz") && !mixt__path_is_directory(path);
+    return like->info.input_rank == 1 && mixt__csv_is_table(path) && !mixt__path_is_directory(path);
 }
 
 /** Rows of a table, with or without their target. */

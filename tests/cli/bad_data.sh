@@ -124,8 +124,8 @@ rows for a conv net         | train tiny.yaml out=x model=convnet net.hidden=[] 
 sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
 number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, the classes before are words
-missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv | 1 | hole.csv: line 7, column 2: '' is missing
-missing cells, what to do   | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=median | 2 | data.missing: expected one of error, mean, zero, drop, found 'median'
+missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=error | 1 | hole.csv: line 7, column 2: '' is missing
+missing cells, what to do   | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=median | 2 | data.missing: expected one of error, mean, zero, drop, fill, found 'median'
 missing cells of pictures   | train tiny.yaml out=x data.missing=mean            | 1 | 'missing' means nothing to digits
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
 archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
@@ -235,10 +235,10 @@ IDX of no bytes             | train tiny.yaml out=x data.kind=idx data.path=holl
 IDX with a label too few    | train tiny.yaml out=x data.kind=idx data.path=fewer | 1 | 99 labels, but
 IDX label out of range      | train tiny.yaml out=x data.kind=idx data.path=labels net.classes=10 | 1 | classes 10, but the data has 251
 gzip cut off                | train tiny.yaml out=x data.kind=idx data.path=gz    | 1 | gzip data damaged or cut off
-CSV with NaN                | train tiny.yaml out=x data.kind=csv data.path=nan.csv | 1 | nan.csv: line 32, column 1: 'nan' is not finite
+CSV with NaN                | train tiny.yaml out=x data.kind=csv data.path=nan.csv data.missing=error | 1 | nan.csv: line 32, column 1: 'nan' is missing
 CSV beyond FP32             | train tiny.yaml out=x data.kind=csv data.path=huge.csv | 1 | huge.csv: line 32, column 1: '1e39' is not finite
-CSV with a word             | train tiny.yaml out=x data.kind=csv data.path=word.csv | 1 | word.csv: line 32, column 3: 'three' is not a number
-CSV with a bad first row     | train tiny.yaml out=x data.kind=csv data.path=first.csv | 1 | first.csv: line 1, column 2: 'oops' is not a number
+CSV with a word             | train tiny.yaml out=x data.kind=csv data.path=word.csv data.missing=error | 1 | word.csv: line 32, column 3: 'three' is not a number
+CSV with a bad first row     | train tiny.yaml out=x data.kind=csv data.path=first.csv data.missing=error | 1 | first.csv: line 1, column 2: 'oops' is not a number
 CSV with a short row        | train tiny.yaml out=x data.kind=csv data.path=narrow.csv | 1 | narrow.csv: line 32: 4 columns, expected 5
 CSV of noise                | train tiny.yaml out=x data.kind=csv data.path=noise.csv | 1 | noise.csv: line
 CSV without that column     | train tiny.yaml out=x data.kind=csv data.path=good.csv data.labels=none | 1 | no column 'none'
@@ -255,7 +255,7 @@ patience without validation | train tiny.yaml out=x data.kind=csv data.path=good
 captions without a tab       | train pair.yaml out=x data.kind=pairs data.path=untabbed | 1 | untabbed/captions.tsv:1: expected a picture's file, a tab and its caption
 captions of no picture       | train pair.yaml out=x data.kind=pairs data.path=undrawn | 1 | undrawn/captions.tsv:1: undrawn/a.ppm: no such file
 pictures without captions    | train pair.yaml out=x                              | 1 | model pair needs pictures with captions, the data has (28, 28, 1) images
-CSV with an open quote      | train tiny.yaml out=x data.kind=csv data.path=quote.csv | 1 | quote.csv: line 32, column 4:
+CSV with an open quote      | train tiny.yaml out=x data.kind=csv data.path=quote.csv data.missing=error | 1 | quote.csv: line 32, column 4:
 NPY of complex numbers      | train tiny.yaml out=x data.kind=npy data.path=complex.npy data.labels=labels.npy | 1 | complex.npy: type '<c8' is not one that mixt reads
 NPY with a label too few    | train tiny.yaml out=x data.kind=npy data.path=good.npy data.labels=fewer.npy | 1 | fewer.npy: 60 labels, but good.npy holds 64 samples
 gzip bomb as IDX            | train tiny.yaml out=x data.kind=idx data.path=bomb  | 1 | bomb/train-images-idx3-ubyte.gz: at least 6417 bytes, but its header

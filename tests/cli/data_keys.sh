@@ -49,7 +49,7 @@ first=$(loss)
 
 # Cells without a value: the mean of the training part takes their place, also in a file that the run sees later on.
 sed '4s/^[^,]*/NA/; 9s/,[^,]*/,/' rows.csv >holes.csv
-go data.path=holes.csv && fail "a cell without a value is taken unasked"
+go data.path=holes.csv data.missing=error && fail "a cell without a value is taken unasked"
 grep -q 'data.missing' text || fail "a cell without a value: the message names no key"
 for how in zero drop mean; do
     go data.path=holes.csv data.missing=$how || fail "data.missing=$how: $(cat text)"

@@ -91,7 +91,7 @@ mv gone.csv thirty.csv
 "$mixt" train net.yaml model=mlp net.hidden=[16] data.kind=csv data.path=rows.csv out=values -q ||
     fail "train on values"
 "$mixt" predict values val:0-1 --json | grep -c '"values":\[[-0-9.e]*\]' | grep -qx 2 || fail "values as JSON"
-refused 'black.pgm: is no .npy or .npz array, but the model was trained on samples of shape [2]' values black.pgm
+refused 'black.pgm: is no table (.csv, .tsv) or array (.npy, .npz), but the model was trained on samples of shape [2]' values black.pgm
 "$mixt" predict values val:0-1 | grep -q '^input *values *target' || fail "no column for the target values"
 "$mixt" eval values | grep -q 'loss .*, MAE [0-9.]*, RMSE [0-9.]*, R2 [-0-9.]* over' || fail "eval of values"
 "$mixt" eval values --json >found.json

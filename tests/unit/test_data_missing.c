@@ -64,11 +64,15 @@ static void some_are_refused_all_the_same(void **state)
     (void)state;
     const char *spec = in_folder("csv:%s/b.csv");
     mixt_data *data;
-    write_text("b.csv", "1,NA,0\n2,NA,1\n3,NA,0\n");
-    check_refused(spec, MIXT_MISSING_MEAN, "feature 2 has no value in the training");
+    write_text("b.csv", "1,NA,0\n2,NA,1\n3,NA,0\n"); // a column without a value is left out
+    check_ok(mixt_data_open(spec, &data, RAW));
+    assert_int_equal(mixt_data_describe(data)->input_elements, 1);
+    assert_non_null(strstr(mixt_data_describe(data)->notes, "left out: column 2 (has no value)"));
+    mixt_data_close(data);
+    write_text("b.csv", "1,NA,0\nNA,2,1\n3,NA,0\n");
     check_refused(spec, MIXT_MISSING_DROP, "each of its 3 rows misses a cell");
     check_refused("digits:", MIXT_MISSING_ZERO, "'missing' means nothing to digits");
-    check_refused(spec, (mixt_missing)4, "is not an allowed value");
+    check_refused(spec, (mixt_missing)5, "is not an allowed value");
     write_text("b.csv", "1,2,0\n2,3,\n3,inf,0\n4,5,1\n");
     check_refused(spec, MIXT_MISSING_MEAN,
                   "line 2, column 3: '' is missing; every field must be a finite number; data.missing=drop");

@@ -110,10 +110,9 @@ static mixt_status tell_misfits(const mixt__csv_reader *reader, const mixt__sche
         const mixt__cells_column *column = &cells->column[c];
         if (column->strays)
             MIXT_TRY(mixt__data_warn(reader->data,
-                                     "%s: column %lld (%.*s): %lld cell%s no %s and taken to be missing; the first is "
-                                     "'%s' in line %lld",
-                                     reader->path, (long long)c + 1, mixt__shown(&column->name),
-                                     column->name.text ? column->name.text : "", (long long)column->strays,
+                                     "%s: column %lld%s: %lld cell%s no %s and taken to be missing; the first is '%s' "
+                                     "in line %lld",
+                                     reader->path, (long long)c + 1, mixt__csv_called(column), (long long)column->strays,
                                      column->strays == 1 ? " is" : "s are",
                                      column->use == MIXT_CELLS_DATE ? "date" : "number", column->stray,
                                      (long long)column->first_stray));

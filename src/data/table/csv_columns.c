@@ -11,6 +11,15 @@ static bool is_called(const mixt__csv_field *name, const char *text, size_t leng
     return name->text && (size_t)name->length == length && !memcmp(name->text, text, length);
 }
 
+const char *mixt__csv_called(const mixt__cells_column *column)
+{
+    static _Thread_local char text[2 * MIXT_SHOWN];
+    text[0] = '\0';
+    if (column->name.text)
+        snprintf(text, sizeof text, " (%.*s)", mixt__shown(&column->name), column->name.text);
+    return text;
+}
+
 /** The names that there are, for a message. */
 static const char *list_names(const mixt__csv_reader *reader, char text[256])
 {
@@ -131,12 +140,11 @@ static mixt_status judge(mixt__csv_reader *reader, const mixt__survey *surveys)
         if (use == MIXT_CELLS_TARGET)
             column->use = use;
         if (doubtful && column->use == MIXT_CELLS_NUMBER)
-            return mixt__fail(MIXT_ERROR_DATA, "%s: column %lld (%.*s): %s", reader->path, (long long)c + 1,
-                              mixt__shown(&column->name), column->name.text ? column->name.text : "", doubtful);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: column %lld%s: %s", reader->path, (long long)c + 1,
+                              mixt__csv_called(column), doubtful);
         if (doubtful && column->use == MIXT_CELLS_DATE)
-            MIXT_TRY(mixt__data_warn(reader->data, "%s: column %lld (%.*s): %s", reader->path, (long long)c + 1,
-                                     mixt__shown(&column->name), column->name.text ? column->name.text : "",
-                                     doubtful));
+            MIXT_TRY(mixt__data_warn(reader->data, "%s: column %lld%s: %s", reader->path, (long long)c + 1,
+                                     mixt__csv_called(column), doubtful));
     }
     mixt__cells_column *first = &cells->column[0];
     if (first->use == MIXT_CELLS_NUMBER && surveys[0].counts && cells->columns > 2 && names_rows(&first->name) &&

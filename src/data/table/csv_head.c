@@ -66,9 +66,10 @@ static mixt_status look_ahead(const mixt__csv_reader *reader, mixt__csv_field fi
     below *columns = mixt__alloc((size_t)fields * sizeof *columns);
     if (!columns)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld columns", reader->path, (long long)fields);
-    for (int i = 0; i < AHEAD && mixt__csv_next_line(&text, &line); i++)
+    int lines = 0;
+    for (; lines < AHEAD && mixt__csv_next_line(&text, &line); lines++)
         look_at_line(reader, first, line, columns);
-    *names = names_columns(reader, first, columns);
+    *names = lines && names_columns(reader, first, columns);
     mixt__free(columns);
     return MIXT_OK;
 }
@@ -99,6 +100,9 @@ static mixt_status judge_first(mixt__csv_reader *reader, mixt__csv_field line, b
         reader->stated_classes = words;
     }
     MIXT_TRY(look_ahead(reader, line, fields, header));
+    mixt__csv_text ahead = reader->text;
+    if (!mixt__csv_next_line(&ahead, &rest)) // it stands alone
+        *header = 2 * words > fields;
     numbered = numbered && words > 0 && (first == 0 || first == 1);
     reader->numbered = numbered && !reader->stated_rows && !*header;
     *header = *header || reader->stated_rows || numbered;

@@ -40,6 +40,9 @@ mixt_status mixt__csv_read_head(mixt__csv_reader *reader);
 
 // csv_columns.c
 
+/** " (age)" of a column that has a name, else "": for a message of this thread. */
+const char *mixt__csv_called(const mixt__cells_column *column);
+
 /** Says what each column is: by reader->schema, else by the options and by all its fields. */
 mixt_status mixt__csv_judge_columns(mixt__csv_reader *reader);
 
