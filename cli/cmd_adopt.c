@@ -66,6 +66,8 @@ static bool hear(void *user, const mixt_progress *p)
         cli_progress_show(&w->progress, &w->shown, p);
     } else if (p->kind == MIXT_PROGRESS_DATA) {
         (void)cli_tokenize_progress(NULL, p);
+    } else if (p->kind == MIXT_PROGRESS_WARNING) {
+        cli_progress_warn(&w->progress, "%s", p->text);
     } else {
         cli_progress_note(&w->progress, "%s", p->text);
     }
@@ -79,11 +81,11 @@ static json_t *figures_json(const mixt_adoption *a)
     mixt_adopt_figure f;
     json_t *list = json_array();
     for (int64_t i = 0; mixt_adoption_figure(a, i, &f); i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s}", "stage",
-                                              mixt_adopt_stage_name(f.stage), "name", f.name, "loss",
-                                              cli_json_real(f.loss), "accuracy", cli_json_real(f.accuracy),
-                                              "step_seconds", cli_json_real(f.step_seconds), "memory",
-                                              cli_json_real(f.memory), "good", f.good, "note", f.note));
+        cli_json_add(list,
+                     cli_json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s}", "stage", mixt_adopt_stage_name(f.stage),
+                                   "name", f.name, "loss", cli_json_real(f.loss), "accuracy", cli_json_real(f.accuracy),
+                                   "step_seconds", cli_json_real(f.step_seconds), "memory", cli_json_real(f.memory),
+                                   "good", f.good, "note", f.note));
     return list;
 }
 
@@ -92,12 +94,12 @@ static json_t *history_json(const mixt_adoption *a)
     mixt_adopt_entry e;
     json_t *list = json_array();
     for (int64_t i = 0; mixt_adoption_entry(a, i, &e); i++)
-        json_array_append_new(
-            list, e.undo ? json_pack("{s:s, s:s}", "undo", mixt_adopt_stage_name(e.stage), "time", e.time)
-                         : json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s}", "stage",
-                                     mixt_adopt_stage_name(e.stage), "time", e.time, "version", (json_int_t)e.version,
-                                     "precision", e.precision, "decision", e.decision, "reason", e.reason, "evidence",
-                                     e.evidence, "config", e.config, "policy", e.policy));
+        cli_json_add(list, e.undo ? cli_json_pack("{s:s, s:s}", "undo", mixt_adopt_stage_name(e.stage), "time", e.time)
+                                  : cli_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s}", "stage",
+                                                  mixt_adopt_stage_name(e.stage), "time", e.time, "version",
+                                                  (json_int_t)e.version, "precision", e.precision, "decision",
+                                                  e.decision, "reason", e.reason, "evidence", e.evidence, "config",
+                                                  e.config, "policy", e.policy));
     return list;
 }
 
@@ -107,7 +109,7 @@ static json_t *judgements_json(const mixt_adoption *a)
     json_t *list = json_array();
     for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
         if (mixt_adoption_judgement(a, claim, &j))
-            json_array_append_new(list, cli_judgement_json(&j));
+            cli_json_add(list, cli_judgement_json(&j));
     return list;
 }
 
@@ -115,22 +117,20 @@ static void print_json(const mixt_adoption *a)
 {
     mixt_adoption_info i = mixt_adoption_describe(a);
     json_t *o = json_object();
-    json_object_set_new(o, "outcome", json_string(mixt_adopt_outcome_name(i.outcome)));
-    json_object_set_new(o, "done", json_integer(i.done));
-    json_object_set_new(o, "next",
-                        i.done < MIXT_ADOPT_STAGES ? json_string(mixt_adopt_stage_name((mixt_adopt_stage)i.done))
-                                                   : json_null());
-    json_object_set_new(o, "precision", json_string(i.precision));
-    json_object_set_new(o, "config", json_string(i.config));
-    json_object_set_new(o, "policy", json_string(i.policy));
-    json_object_set_new(o, "folder", json_string(i.folder));
-    json_object_set_new(o, "best", json_string(i.best));
-    json_object_set_new(o, "judgements", judgements_json(a));
-    json_object_set_new(o, "figures", figures_json(a));
-    json_object_set_new(o, "history", history_json(a));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    cli_json_set(o, "outcome", cli_json_string(mixt_adopt_outcome_name(i.outcome)));
+    cli_json_set(o, "done", json_integer(i.done));
+    cli_json_set(o, "next",
+                 i.done < MIXT_ADOPT_STAGES ? cli_json_string(mixt_adopt_stage_name((mixt_adopt_stage)i.done))
+                                            : json_null());
+    cli_json_set(o, "precision", cli_json_string(i.precision));
+    cli_json_set(o, "config", cli_json_string(i.config));
+    cli_json_set(o, "policy", cli_json_string(i.policy));
+    cli_json_set(o, "folder", cli_json_string(i.folder));
+    cli_json_set(o, "best", cli_json_string(i.best));
+    cli_json_set(o, "judgements", judgements_json(a));
+    cli_json_set(o, "figures", figures_json(a));
+    cli_json_set(o, "history", history_json(a));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 static void number_cell(cli_table *t, const char *format, double value)

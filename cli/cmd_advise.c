@@ -46,21 +46,21 @@ static int read_price(const cli_args *args, double *price)
 
 static json_t *choice_json(const mixt_advice_choice *c)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision,
-                     "policy", c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate,
-                     "split", (json_int_t)c->split, "largest_batch", (json_int_t)c->largest_batch, "largest_reason",
-                     c->largest_reason, "recompute", c->recompute, "loss_scale", c->loss_scale, "clip",
-                     c->clip > 0 ? json_real(c->clip) : json_null(), "fits", c->found, "decided_by", c->decided, "why",
-                     c->why);
+    return cli_json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision,
+                         "policy", c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate,
+                         "split", (json_int_t)c->split, "largest_batch", (json_int_t)c->largest_batch, "largest_reason",
+                         c->largest_reason, "recompute", c->recompute, "loss_scale", c->loss_scale, "clip",
+                         c->clip > 0 ? cli_json_real(c->clip) : json_null(), "fits", c->found, "decided_by", c->decided,
+                         "why", c->why);
 }
 
 static json_t *candidate_json(const mixt_advice_candidate *c)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", c->name, "memory",
-                     c->memory ? json_integer((json_int_t)c->memory) : json_null(), "ms",
-                     cli_json_real(1e3 * c->seconds), "source", c->source, "verdict", c->verdict, "why", c->why,
-                     "run_seconds", cli_json_real(c->run_seconds), "cost", cli_json_real(c->cost), "lost",
-                     cli_json_real(c->lost), "judgement", cli_judgement_json(&c->safe));
+    return cli_json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", c->name, "memory",
+                         c->memory ? json_integer((json_int_t)c->memory) : json_null(), "ms",
+                         cli_json_real(1e3 * c->seconds), "source", c->source, "verdict", c->verdict, "why", c->why,
+                         "run_seconds", cli_json_real(c->run_seconds), "cost", cli_json_real(c->cost), "lost",
+                         cli_json_real(c->lost), "judgement", cli_judgement_json(&c->safe));
 }
 
 /** The command that measures what is only predicted; "" where FP32 is advised. */
@@ -81,30 +81,28 @@ static int print_json(const cli_args *args, const mixt_advice *advice)
     const mixt_remedy *r;
     json_t *candidates = json_array(), *remedies = json_array();
     for (int i = 0; (candidate = mixt_advice_candidate_at(advice, i)); i++)
-        json_array_append_new(candidates, candidate_json(candidate));
+        cli_json_add(candidates, candidate_json(candidate));
     for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++)
-        json_array_append_new(remedies, json_pack("{s:s, s:s, s:f, s:f, s:s}", "what", r->what, "where", r->where,
-                                                  "share", r->share, "gain", r->gain, "text", r->text));
-    json_t *all = json_pack("{s:s, s:s, s:b, s:I, s:o, s:o, s:o}", "machine", c->machine, "title", c->title, "assumed",
-                            c->assumed, "memory_limit", (json_int_t)c->limit, "choice", choice_json(c), "candidates",
-                            candidates, "remedies", remedies);
+        cli_json_add(remedies, cli_json_pack("{s:s, s:s, s:f, s:f, s:s}", "what", r->what, "where", r->where, "share",
+                                             r->share, "gain", r->gain, "text", r->text));
+    json_t *all = cli_json_pack("{s:s, s:s, s:b, s:I, s:o, s:o, s:o}", "machine", c->machine, "title", c->title,
+                                "assumed", c->assumed, "memory_limit", (json_int_t)c->limit, "choice", choice_json(c),
+                                "candidates", candidates, "remedies", remedies);
     if (all)
-        json_object_set_new(all, "looked_at", json_string(c->looked_at));
+        cli_json_set(all, "looked_at", cli_json_string(c->looked_at));
     if (all) {
-        json_object_set_new(all, "judgements",
-                            json_pack("[o, o, o]", cli_judgement_json(&c->safe), cli_judgement_json(&c->faster),
-                                      cli_judgement_json(&c->smaller)));
-        json_object_set_new(all, "proof", json_string(proof_of(args, c, proof)));
-        json_object_set_new(all, "price", cli_json_real(c->price));
-        json_object_set_new(all, "price_source", json_string(c->price_source));
+        cli_json_set(all, "judgements",
+                     cli_json_pack("[o, o, o]", cli_judgement_json(&c->safe), cli_judgement_json(&c->faster),
+                                   cli_judgement_json(&c->smaller)));
+        cli_json_set(all, "proof", cli_json_string(proof_of(args, c, proof)));
+        cli_json_set(all, "price", cli_json_real(c->price));
+        cli_json_set(all, "price_source", cli_json_string(c->price_source));
     }
     if (!all) {
         fputs("mixt advise: no memory for the report, or a name that is not UTF-8\n", stderr);
         return CLI_FAILED;
     }
-    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(all);
+    cli_json_print(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     return CLI_OK;
 }
 

@@ -42,33 +42,31 @@ static void print_json(const char *model, const char *precision, const mixt_benc
 {
     char peer[64];
     snprintf(peer, sizeof peer, "mixt %s", mixt_version());
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:i, s:f}", "peer", peer, "device",
-                          r->device, "model", model, "precision", precision, "batch", (json_int_t)r->batch, "seq",
-                          (json_int_t)r->seq, "ms", 1e3 * r->seconds, "items_s", (double)r->items / r->seconds,
-                          "tflops", r->flops / r->seconds / 1e12, "spread", r->spread, "loss", cli_json_real(r->loss),
-                          "threads", r->threads, "peak_gib", (double)r->memory.allocated / 1073741824.0);
+    json_t *o = cli_json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:i, s:f}", "peer", peer, "device", r->device, "model",
+        model, "precision", precision, "batch", (json_int_t)r->batch, "seq", (json_int_t)r->seq, "ms", 1e3 * r->seconds,
+        "items_s", (double)r->items / r->seconds, "tflops", r->flops / r->seconds / 1e12, "spread", r->spread, "loss",
+        cli_json_real(r->loss), "threads", r->threads, "peak_gib", (double)r->memory.allocated / 1073741824.0);
     if (r->gpu) {
-        json_object_set_new(o, "gpu", json_string(r->gpu_info.name));
-        json_object_set_new(o, "overhead_gib", json_real(r->gpu_other / 1073741824.0));
+        cli_json_set(o, "gpu", cli_json_string(r->gpu_info.name));
+        cli_json_set(o, "overhead_gib", cli_json_real(r->gpu_other / 1073741824.0));
     }
     if (r->recomputed) {
-        json_object_set_new(o, "recomputed", json_integer((json_int_t)r->recomputed));
-        json_object_set_new(o, "recompute_ms", json_real(1e3 * r->recompute_seconds));
+        cli_json_set(o, "recomputed", json_integer((json_int_t)r->recomputed));
+        cli_json_set(o, "recompute_ms", cli_json_real(1e3 * r->recompute_seconds));
     }
     if (!isnan(r->watts)) {
-        json_object_set_new(o, "watts", json_real(r->watts));
-        json_object_set_new(o, "items_j", json_real(r->items_j));
+        cli_json_set(o, "watts", cli_json_real(r->watts));
+        cli_json_set(o, "items_j", cli_json_real(r->items_j));
     }
     if (r->counted) {
-        json_object_set_new(o, "sm_active", json_real(r->multiprocessors_active));
-        json_object_set_new(o, "tensor_active", json_real(r->tensor_cores_active));
-        json_object_set_new(o, "memory_active", json_real(r->memory_active));
+        cli_json_set(o, "sm_active", cli_json_real(r->multiprocessors_active));
+        cli_json_set(o, "tensor_active", cli_json_real(r->tensor_cores_active));
+        cli_json_set(o, "memory_active", cli_json_real(r->memory_active));
     }
     if (r->profile)
-        json_object_set_new(o, "profile", cli_profile_json(r->profile));
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(7));
-    putchar('\n');
-    json_decref(o);
+        cli_json_set(o, "profile", cli_profile_json(r->profile));
+    cli_json_print(o, stdout, JSON_REAL_PRECISION(7));
 }
 
 /** Whether a model has sequences. */

@@ -67,6 +67,8 @@ static bool hear(void *user, const mixt_progress *p)
         (void)cli_tokenize_progress(NULL, p);
     else if (p->kind == MIXT_PROGRESS_STEP)
         cli_progress_show(&w->progress, &w->shown, p);
+    else if (p->kind == MIXT_PROGRESS_WARNING)
+        cli_progress_warn(&w->progress, "%s", p->text);
     else
         cli_progress_note(&w->progress, "%s", p->text);
     return !cli_stopped_by();
@@ -82,7 +84,7 @@ static double figure(const mixt_comparison *c, const char *name, int side)
 
 static json_t *interval_json(double low, double high)
 {
-    return json_pack("[o, o]", cli_json_real(low), cli_json_real(high));
+    return cli_json_pack("[o, o]", cli_json_real(low), cli_json_real(high));
 }
 
 static json_t *side_json(const cli_args *args, const mixt_comparison *c, int side, double price)
@@ -90,12 +92,12 @@ static json_t *side_json(const cli_args *args, const mixt_comparison *c, int sid
     const mixt_compare_figure *f;
     mixt_comparison_info info = mixt_comparison_describe(c);
     json_t *o = json_object();
-    json_object_set_new(o, "config", json_string(cli_word(args, side)));
-    json_object_set_new(o, "final", cli_json_real(figure(c, info.metric, side)));
-    json_object_set_new(o, "diverged", json_integer(info.diverged[side]));
+    cli_json_set(o, "config", cli_json_string(cli_word(args, side)));
+    cli_json_set(o, "final", cli_json_real(figure(c, info.metric, side)));
+    cli_json_set(o, "diverged", json_integer(info.diverged[side]));
     for (int64_t i = 0; (f = mixt_comparison_figure(c, i)); i++)
-        json_object_set_new(o, f->name, cli_json_real(side == MIXT_COMPARE_A ? f->a : f->b));
-    json_object_set_new(o, "cost", cli_json_real(price > 0 ? figure(c, "seconds", side) / 3600 * price : (double)NAN));
+        cli_json_set(o, f->name, cli_json_real(side == MIXT_COMPARE_A ? f->a : f->b));
+    cli_json_set(o, "cost", cli_json_real(price > 0 ? figure(c, "seconds", side) / 3600 * price : (double)NAN));
     return o;
 }
 
@@ -104,8 +106,8 @@ static void set_ratio(json_t *o, const mixt_comparison *c, const char *key, cons
     const mixt_compare_figure *f = mixt_comparison_find(c, name);
     char interval[64];
     snprintf(interval, sizeof interval, "%s_interval", key);
-    json_object_set_new(o, key, cli_json_real(f->ratio));
-    json_object_set_new(o, interval, interval_json(f->low, f->high));
+    cli_json_set(o, key, cli_json_real(f->ratio));
+    cli_json_set(o, interval, interval_json(f->low, f->high));
 }
 
 static json_t *changes_json(const mixt_comparison *c)
@@ -113,8 +115,8 @@ static json_t *changes_json(const mixt_comparison *c)
     const mixt_compare_change *change;
     json_t *list = json_array();
     for (int64_t i = 0; (change = mixt_comparison_change(c, i)); i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "key", change->key, "a", change->a, "b",
-                                              change->b, "policy", change->policy));
+        cli_json_add(list, cli_json_pack("{s:s, s:s, s:s, s:b}", "key", change->key, "a", change->a, "b", change->b,
+                                         "policy", change->policy));
     return list;
 }
 
@@ -123,7 +125,7 @@ static json_t *judgements_json(const mixt_comparison *c)
     json_t *list = json_array();
     for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
         if (mixt_comparison_judgement(c, claim))
-            json_array_append_new(list, cli_judgement_json(mixt_comparison_judgement(c, claim)));
+            cli_json_add(list, cli_judgement_json(mixt_comparison_judgement(c, claim)));
     return list;
 }
 
@@ -132,42 +134,40 @@ static void print_json(const cli_args *args, const mixt_comparison *c, double pr
     mixt_comparison_info i = mixt_comparison_describe(c);
     const mixt_stats_judgement *j = &i.judgement;
     json_t *o = json_object();
-    json_object_set_new(o, "verdict", json_string(mixt_compare_verdict_name(i.verdict)));
-    json_object_set_new(o, "reason", json_string(i.reason));
-    json_object_set_new(o, "advice", json_string(i.advice));
-    json_object_set_new(o, "metric", json_string(i.metric));
-    json_object_set_new(o, "difference", cli_json_real(j->summary.mean));
-    json_object_set_new(o, "interval", interval_json(j->interval.low, j->interval.high));
-    json_object_set_new(o, "confidence", cli_json_real(j->confidence));
-    json_object_set_new(o, "margin", cli_json_real(i.margin));
-    json_object_set_new(o, "relative", json_boolean(!i.absolute));
-    json_object_set_new(o, "pairs", json_integer(i.pairs));
-    json_object_set_new(o, "pairs_needed", i.needed ? json_integer(i.needed) : json_null());
-    json_object_set_new(o, "pairs_wanted", i.wanted ? json_integer(i.wanted) : json_null());
-    json_object_set_new(o, "more_pairs", json_integer(i.verdict == MIXT_STATS_UNDECIDED ? j->more : 0));
-    json_object_set_new(o, "looks", json_integer(i.looks));
-    json_object_set_new(o, "p", cli_json_real(j->p));
-    json_object_set_new(o, "p_permutation", cli_json_real(i.p_flip));
-    json_object_set_new(o, "p_inferior", cli_json_real(j->p_inferior));
-    json_object_set_new(o, "p_any", cli_json_real(j->p_any));
-    json_object_set_new(o, "effect", cli_json_real(j->effect));
-    json_object_set_new(o, "student", interval_json(j->student.low, j->student.high));
-    json_object_set_new(o, "unseen", cli_json_real(j->unseen));
+    cli_json_set(o, "verdict", cli_json_string(mixt_compare_verdict_name(i.verdict)));
+    cli_json_set(o, "reason", cli_json_string(i.reason));
+    cli_json_set(o, "advice", cli_json_string(i.advice));
+    cli_json_set(o, "metric", cli_json_string(i.metric));
+    cli_json_set(o, "difference", cli_json_real(j->summary.mean));
+    cli_json_set(o, "interval", interval_json(j->interval.low, j->interval.high));
+    cli_json_set(o, "confidence", cli_json_real(j->confidence));
+    cli_json_set(o, "margin", cli_json_real(i.margin));
+    cli_json_set(o, "relative", json_boolean(!i.absolute));
+    cli_json_set(o, "pairs", json_integer(i.pairs));
+    cli_json_set(o, "pairs_needed", i.needed ? json_integer(i.needed) : json_null());
+    cli_json_set(o, "pairs_wanted", i.wanted ? json_integer(i.wanted) : json_null());
+    cli_json_set(o, "more_pairs", json_integer(i.verdict == MIXT_STATS_UNDECIDED ? j->more : 0));
+    cli_json_set(o, "looks", json_integer(i.looks));
+    cli_json_set(o, "p", cli_json_real(j->p));
+    cli_json_set(o, "p_permutation", cli_json_real(i.p_flip));
+    cli_json_set(o, "p_inferior", cli_json_real(j->p_inferior));
+    cli_json_set(o, "p_any", cli_json_real(j->p_any));
+    cli_json_set(o, "effect", cli_json_real(j->effect));
+    cli_json_set(o, "student", interval_json(j->student.low, j->student.high));
+    cli_json_set(o, "unseen", cli_json_real(j->unseen));
     set_ratio(o, c, "time_to_equal_loss", "equal_seconds");
     set_ratio(o, c, "speed", "samples_s");
     set_ratio(o, c, "memory", "memory");
-    json_object_set_new(o, "a", side_json(args, c, MIXT_COMPARE_A, price));
-    json_object_set_new(o, "b", side_json(args, c, MIXT_COMPARE_B, price));
-    json_object_set_new(o, "judgements", judgements_json(c));
-    json_object_set_new(o, "changes", changes_json(c));
+    cli_json_set(o, "a", side_json(args, c, MIXT_COMPARE_A, price));
+    cli_json_set(o, "b", side_json(args, c, MIXT_COMPARE_B, price));
+    cli_json_set(o, "judgements", judgements_json(c));
+    cli_json_set(o, "changes", changes_json(c));
     json_t *differences = json_array();
     for (int64_t pair = 0; pair < i.pairs; pair++)
-        json_array_append_new(differences, cli_json_real(mixt_comparison_worse(c, pair)));
-    json_object_set_new(o, "differences", differences);
-    json_object_set_new(o, "folder", json_string(i.folder));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+        cli_json_add(differences, cli_json_real(mixt_comparison_worse(c, pair)));
+    cli_json_set(o, "differences", differences);
+    cli_json_set(o, "folder", cli_json_string(i.folder));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 /* ---- for people ---- */

@@ -1,11 +1,11 @@
 /* mixt convert: an array or a weights file from one number format to another. */
 #include "cli/commands.h"
 
+#include "cli/json.h"
 #include "cli/term.h"
 
 #include <mixt/weights.h>
 
-#include <jansson.h>
 #include <sys/stat.h>
 
 static int64_t file_bytes(const char *path)
@@ -39,17 +39,15 @@ static int run(const cli_args *args)
     const mixt_convert_report *r = &report;
     if (cli_flag(args, "json")) {
         json_t *row =
-            json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name,
-                      "src_bytes", (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)r->kept,
-                      "overflowed", (json_int_t)r->overflowed, "clamped", (json_int_t)r->clamped, "vanished",
-                      (json_int_t)r->vanished, "nan_lost", (json_int_t)r->nan_lost);
+            cli_json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name,
+                          "src_bytes", (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)r->kept,
+                          "overflowed", (json_int_t)r->overflowed, "clamped", (json_int_t)r->clamped, "vanished",
+                          (json_int_t)r->vanished, "nan_lost", (json_int_t)r->nan_lost);
         if (!row) {
             fputs("mixt convert: done, but the file names are not UTF-8 and cannot be put into JSON\n", stderr);
             return CLI_FAILED;
         }
-        json_dumpf(row, stdout, 0);
-        putchar('\n');
-        json_decref(row);
+        cli_json_print(row, stdout, 0);
         return CLI_OK;
     }
     char from[32], to[32];

@@ -15,7 +15,6 @@
 #include "cli/watch.h"
 #include "mixt/run.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,33 +49,31 @@ static mixt_status choose_split(const cli_args *args, const mixt_run *run, const
 static mixt_status print_json(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
-    json_t *o =
-        json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", found->split, "count", (json_int_t)e->count);
+    json_t *o = cli_json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", found->split, "count",
+                              (json_int_t)e->count);
     if (!o)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
-    json_object_set_new(o, "loss", cli_json_real(e->loss));
-    json_object_set_new(o, "accuracy", cli_json_real(e->accuracy));
-    json_object_set_new(o, "error_rate", cli_json_real(1 - e->accuracy));
+    cli_json_set(o, "loss", cli_json_real(e->loss));
+    cli_json_set(o, "accuracy", cli_json_real(e->accuracy));
+    cli_json_set(o, "error_rate", cli_json_real(1 - e->accuracy));
     if (found->data->target == MIXT_TARGET_TOKENS)
-        json_object_set_new(o, "perplexity", cli_json_real(exp(e->loss)));
+        cli_json_set(o, "perplexity", cli_json_real(exp(e->loss)));
     if (found->report)
         cli_report_json(mixt_report_describe(found->report), found->data, o);
     if (found->ranking.count) {
-        json_object_set_new(o, "ranked", json_integer(found->ranking.count));
-        json_object_set_new(o, "hit_rate", cli_json_real(found->ranking.hit_rate));
-        json_object_set_new(o, "ndcg", cli_json_real(found->ranking.ndcg));
-        json_object_set_new(o, "ranked_among", cli_json_real(found->ranking.among));
+        cli_json_set(o, "ranked", json_integer(found->ranking.count));
+        cli_json_set(o, "hit_rate", cli_json_real(found->ranking.hit_rate));
+        cli_json_set(o, "ndcg", cli_json_real(found->ranking.ndcg));
+        cli_json_set(o, "ranked_among", cli_json_real(found->ranking.among));
     }
     cli_transcripts_json(&found->rates, o);
     if (found->bleu.sentences) {
-        json_object_set_new(o, "sentences", json_integer(found->bleu.sentences));
-        json_object_set_new(o, "bleu", cli_json_real(found->bleu.score));
-        json_object_set_new(o, "brevity", cli_json_real(found->bleu.brevity));
+        cli_json_set(o, "sentences", json_integer(found->bleu.sentences));
+        cli_json_set(o, "bleu", cli_json_real(found->bleu.score));
+        cli_json_set(o, "brevity", cli_json_real(found->bleu.brevity));
     }
     cli_pairs_json(&found->recall, o);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     return MIXT_OK;
 }
 

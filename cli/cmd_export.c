@@ -2,11 +2,11 @@
 #include "cli/commands.h"
 
 #include "cli/checkpoint_option.h"
+#include "cli/json.h"
 #include "cli/tokenize_progress.h"
 
 #include <mixt/weights.h>
 
-#include <jansson.h>
 #include <string.h>
 
 /** Where a file that is there stands in the way, the option that replaces it. */
@@ -39,15 +39,13 @@ static int print(const cli_args *args, const mixt_export_report *made)
         printf("%s: %lld tensors, %s\n", made->folder, (long long)made->tensors, dtype);
         return CLI_OK;
     }
-    json_t *row = json_pack("{s:s, s:s, s:I, s:s?}", "folder", made->folder, "dtype", dtype, "tensors",
-                            (json_int_t)made->tensors, "differs", made->differs);
+    json_t *row = cli_json_pack("{s:s, s:s, s:I, s:s?}", "folder", made->folder, "dtype", dtype, "tensors",
+                                (json_int_t)made->tensors, "differs", made->differs);
     if (!row) {
         fputs("mixt export: done, but the folder's name is not UTF-8 and cannot be put into JSON\n", stderr);
         return CLI_FAILED;
     }
-    json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    cli_json_print(row, stdout, JSON_COMPACT);
     return CLI_OK;
 }
 

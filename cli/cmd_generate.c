@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/checkpoint_option.h"
+#include "cli/json.h"
 #include "cli/masked.h"
 #include "cli/support.h"
 #include "cli/term.h"
@@ -11,7 +12,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,27 +150,25 @@ static json_t *json_ids(const int32_t *ids, int64_t count)
 {
     json_t *list = json_array();
     for (int64_t i = 0; list && i < count; i++)
-        json_array_append_new(list, json_integer(ids[i]));
+        cli_json_add(list, json_integer(ids[i]));
     return list;
 }
 
 static mixt_status print_json(const writer *w, const sample *s)
 {
     const cli_args *args = w->args;
-    json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(args, 0), "sample", (json_int_t)s->number, "seed",
-                          (json_int_t)s->seed, "prompt", cli_text(args, "prompt"));
+    json_t *o = cli_json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(args, 0), "sample", (json_int_t)s->number, "seed",
+                              (json_int_t)s->seed, "prompt", cli_text(args, "prompt"));
     if (!o)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
     if (s->decoder && !cli_flag(args, "ids"))
-        json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
-    json_object_set_new(o, "prompt_ids", json_ids(w->prompt, w->prompt_count));
-    json_object_set_new(o, "ids", json_ids(s->ids, s->tokens));
-    json_object_set_new(o, "tokens", json_integer(s->tokens));
-    json_object_set_new(o, "seconds", json_real(s->seconds));
-    json_object_set_new(o, "interrupted", json_boolean(stop_requested));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+        cli_json_set(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
+    cli_json_set(o, "prompt_ids", json_ids(w->prompt, w->prompt_count));
+    cli_json_set(o, "ids", json_ids(s->ids, s->tokens));
+    cli_json_set(o, "tokens", json_integer(s->tokens));
+    cli_json_set(o, "seconds", cli_json_real(s->seconds));
+    cli_json_set(o, "interrupted", json_boolean(stop_requested));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     return MIXT_OK;
 }
 

@@ -37,13 +37,13 @@ static json_t *cpu_json(const mixt_cpu_info *cpu)
 {
     json_t *flags = json_object(), *caches = json_array();
     for (int i = 0; i < cpu->feature_count; i++)
-        json_object_set_new(flags, cpu->features[i].name, json_boolean(cpu->features[i].present));
+        cli_json_set(flags, cpu->features[i].name, json_boolean(cpu->features[i].present));
     for (int i = 0; i < cpu->cache_count; i++)
-        json_array_append_new(caches, json_pack("{s:i, s:s, s:I}", "level", cpu->caches[i].level, "type",
-                                                cpu->caches[i].type, "bytes", (json_int_t)cpu->caches[i].bytes));
-    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:o, s:o}", "model", cpu->name, "cores_online", cpu->cores_online,
-                     "cores_usable", cpu->cores_usable, "threads", cpu->threads, "isa", cpu->isa, "flags", flags,
-                     "caches", caches);
+        cli_json_add(caches, cli_json_pack("{s:i, s:s, s:I}", "level", cpu->caches[i].level, "type",
+                                           cpu->caches[i].type, "bytes", (json_int_t)cpu->caches[i].bytes));
+    return cli_json_pack("{s:s, s:i, s:i, s:i, s:s, s:o, s:o}", "model", cpu->name, "cores_online", cpu->cores_online,
+                         "cores_usable", cpu->cores_usable, "threads", cpu->threads, "isa", cpu->isa, "flags", flags,
+                         "caches", caches);
 }
 
 static json_t *formats_json(void)
@@ -52,9 +52,9 @@ static json_t *formats_json(void)
     int count = mixt_cpu_formats(formats);
     json_t *list = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "format", formats[i].name, "support",
-                                              mixt_support_name(formats[i].support), "how", formats[i].how, "training",
-                                              formats[i].training));
+        cli_json_add(list, cli_json_pack("{s:s, s:s, s:s, s:s}", "format", formats[i].name, "support",
+                                         mixt_support_name(formats[i].support), "how", formats[i].how, "training",
+                                         formats[i].training));
     return list;
 }
 
@@ -62,16 +62,17 @@ static json_t *gpu_json(const gpu *g)
 {
     const mixt_gpu_info *i = &g->info;
     if (!g->usable)
-        return json_pack("{s:b, s:s, s:s}", "usable", 0, "reason", g->reason, "auto", mixt_device_auto());
+        return cli_json_pack("{s:b, s:s, s:s}", "usable", 0, "reason", g->reason, "auto", mixt_device_auto());
     json_t *flops = json_object();
     for (int f = 0; f < g->format_count; f++)
-        json_object_set_new(flops, g->formats[f].name, json_real(g->formats[f].flops));
-    return json_pack("{s:b, s:s, s:s, s:f, s:i, s:i, s:f, s:I, s:I, s:I, s:o, s:f, s:o, s:s, s:s}", "usable", 1, "auto",
-                     mixt_device_auto(), "name", i->name, "compute_capability", i->capability / 10.0, "multiprocessors",
-                     i->multiprocessors, "tensor_core_generation", i->tensor_cores, "clock_hz", i->clock,
-                     "memory_bytes", (json_int_t)i->memory_bytes, "memory_free_bytes", (json_int_t)i->memory_free,
-                     "l2_bytes", (json_int_t)i->cache_bytes, "flops", flops, "bytes_s", i->bytes_s, "power_limit_w",
-                     cli_json_real(i->power_limit), "driver", i->driver, "libraries", i->libraries);
+        cli_json_set(flops, g->formats[f].name, cli_json_real(g->formats[f].flops));
+    return cli_json_pack("{s:b, s:s, s:s, s:f, s:i, s:i, s:f, s:I, s:I, s:I, s:o, s:f, s:o, s:s, s:s}", "usable", 1,
+                         "auto", mixt_device_auto(), "name", i->name, "compute_capability", i->capability / 10.0,
+                         "multiprocessors", i->multiprocessors, "tensor_core_generation", i->tensor_cores, "clock_hz",
+                         i->clock, "memory_bytes", (json_int_t)i->memory_bytes, "memory_free_bytes",
+                         (json_int_t)i->memory_free, "l2_bytes", (json_int_t)i->cache_bytes, "flops", flops, "bytes_s",
+                         i->bytes_s, "power_limit_w", cli_json_real(i->power_limit), "driver", i->driver, "libraries",
+                         i->libraries);
 }
 
 static json_t *gpus_json(int count)
@@ -80,9 +81,8 @@ static json_t *gpus_json(int count)
     mixt_gpu_info info;
     for (int i = 0; i < count; i++)
         if (mixt_gpu_describe(i, &info) == MIXT_OK)
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:f, s:I}", "name", info.name, "compute_capability",
-                                            info.capability / 10.0, "memory_bytes", (json_int_t)info.memory_bytes));
+            cli_json_add(list, cli_json_pack("{s:s, s:f, s:I}", "name", info.name, "compute_capability",
+                                             info.capability / 10.0, "memory_bytes", (json_int_t)info.memory_bytes));
     return list;
 }
 
@@ -91,13 +91,13 @@ static const char *const transports[] = {"mpi", "nccl"};
 static json_t *ranks_json(void)
 {
     mixt_ranks r = mixt_ranks_find();
-    json_t *all = json_pack("{s:i, s:i, s:s}", "rank", r.rank, "size", r.size, "launcher", r.launcher);
+    json_t *all = cli_json_pack("{s:i, s:i, s:s}", "rank", r.rank, "size", r.size, "launcher", r.launcher);
     for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
         const char *version;
         bool there = mixt_ranks_transport(transports[i], &version) == MIXT_OK;
-        json_object_set_new(all, transports[i],
-                            json_pack("{s:b, s:s}", "available", there, there ? "version" : "reason",
-                                      there ? version : mixt_error_text()));
+        cli_json_set(all, transports[i],
+                     cli_json_pack("{s:b, s:s}", "available", there, there ? "version" : "reason",
+                                   there ? version : mixt_error_text()));
     }
     return all;
 }
@@ -117,30 +117,22 @@ static void add_support(json_t *all, const gpu *g)
             native = native || (!strcmp(format->name, asked[i]) && format->support == MIXT_SUPPORT_NATIVE);
         }
         snprintf(key, sizeof key, "%s_support", asked[i]);
-        json_object_set_new(all, key, json_boolean(native));
+        cli_json_set(all, key, json_boolean(native));
     }
 }
 
 static int print_json(const mixt_cpu_info *cpu, const gpu *g)
 {
     int count = mixt_gpu_count();
-    json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)cpu->memory_total, "available_bytes",
-                               (json_int_t)cpu->memory_available);
-    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
-                            memory, "formats", formats_json(), "gpu", gpu_json(g));
-    if (all) {
-        json_object_set_new(all, "gpu_count", json_integer(count));
-        json_object_set_new(all, "gpus", gpus_json(count));
-        json_object_set_new(all, "ranks", ranks_json());
-        add_support(all, g);
-    }
-    if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
-        json_decref(all);
-        fputs("mixt info: no memory for the report\n", stderr);
-        return CLI_FAILED;
-    }
-    fputc('\n', stdout);
-    json_decref(all);
+    json_t *memory = cli_json_pack("{s:I, s:I}", "total_bytes", (json_int_t)cpu->memory_total, "available_bytes",
+                                   (json_int_t)cpu->memory_available);
+    json_t *all = cli_json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
+                                memory, "formats", formats_json(), "gpu", gpu_json(g));
+    cli_json_set(all, "gpu_count", json_integer(count));
+    cli_json_set(all, "gpus", gpus_json(count));
+    cli_json_set(all, "ranks", ranks_json());
+    add_support(all, g);
+    cli_json_print(all, stdout, JSON_INDENT(2));
     return CLI_OK;
 }
 

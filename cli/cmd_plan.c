@@ -1,6 +1,7 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
+#include "cli/json.h"
 #include "cli/plan_buckets.h"
 #include "cli/plan_frozen.h"
 #include "cli/plan_nodes.h"
@@ -125,7 +126,7 @@ static void print_phases(const report *r)
 
 static json_t *json_bytes(mixt_bytes bytes)
 {
-    return json_pack("{s:I, s:I}", "host", (json_int_t)bytes.host, "device", (json_int_t)bytes.device);
+    return cli_json_pack("{s:I, s:I}", "host", (json_int_t)bytes.host, "device", (json_int_t)bytes.device);
 }
 
 /** NULL: the run has none. */
@@ -134,9 +135,9 @@ static json_t *json_phases(const report *r)
     mixt_run_phase p;
     json_t *list = r->phase < 0 ? json_null() : json_array();
     for (int64_t i = 0; i < mixt_run_phases(r->of) && mixt_run_get_phase(r->of, i, &p) == MIXT_OK; i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o, s:b}", "name", p.name, "first", (json_int_t)p.first,
-                                              "last", (json_int_t)p.last, "total", json_bytes(p.memory.total), "shown",
-                                              i == r->phase));
+        cli_json_add(list,
+                     cli_json_pack("{s:s, s:I, s:I, s:o, s:b}", "name", p.name, "first", (json_int_t)p.first, "last",
+                                   (json_int_t)p.last, "total", json_bytes(p.memory.total), "shown", i == r->phase));
     return list;
 }
 
@@ -171,11 +172,11 @@ static json_t *json_run_memory(const mixt_run_memory *m)
     json_t *o = json_object();
     mixt_run_memory_parts(m, parts);
     for (int i = 0; i < MIXT_RUN_MEMORY_PARTS; i++)
-        json_object_set_new(o, parts[i].name, json_bytes(parts[i].bytes));
-    json_object_set_new(o, "prediction", json_bytes(m->prediction));
-    json_object_set_new(o, "weights", json_bytes(m->weights));
-    json_object_set_new(o, "mapped", json_integer((json_int_t)m->mapped));
-    json_object_set_new(o, "eval_batch", json_integer((json_int_t)m->eval_batch));
+        cli_json_set(o, parts[i].name, json_bytes(parts[i].bytes));
+    cli_json_set(o, "prediction", json_bytes(m->prediction));
+    cli_json_set(o, "weights", json_bytes(m->weights));
+    cli_json_set(o, "mapped", json_integer((json_int_t)m->mapped));
+    cli_json_set(o, "eval_batch", json_integer((json_int_t)m->eval_batch));
     return o;
 }
 
@@ -184,16 +185,17 @@ static json_t *json_fit(const mixt_fit *f)
 {
     if (!f->budget)
         return json_null();
-    json_t *o = json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "budget", (json_int_t)f->budget, "of",
-                          f->device ? "device" : "host", "memory", (json_int_t)f->memory, "asked", (json_int_t)f->asked,
-                          "batch", (json_int_t)f->batch, "accumulate", (json_int_t)f->accumulate, "split",
-                          (json_int_t)f->split, "eval_batch", (json_int_t)f->eval_batch);
-    json_object_set_new(o, "recompute", json_integer((json_int_t)f->recompute));
-    json_object_set_new(o, "recomputed", json_integer((json_int_t)f->recomputed));
-    json_object_set_new(o, "keep", json_string(f->keep == MIXT_DTYPE_NONE ? "none" : mixt_dtype_name(f->keep)));
-    json_object_set_new(o, "cost", json_real(f->cost));
-    json_object_set_new(o, "batch_norm", json_boolean(f->batch_norm));
-    json_object_set_new(o, "compares", json_boolean(f->compares));
+    json_t *o =
+        cli_json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "budget", (json_int_t)f->budget, "of",
+                      f->device ? "device" : "host", "memory", (json_int_t)f->memory, "asked", (json_int_t)f->asked,
+                      "batch", (json_int_t)f->batch, "accumulate", (json_int_t)f->accumulate, "split",
+                      (json_int_t)f->split, "eval_batch", (json_int_t)f->eval_batch);
+    cli_json_set(o, "recompute", json_integer((json_int_t)f->recompute));
+    cli_json_set(o, "recomputed", json_integer((json_int_t)f->recomputed));
+    cli_json_set(o, "keep", cli_json_string(f->keep == MIXT_DTYPE_NONE ? "none" : mixt_dtype_name(f->keep)));
+    cli_json_set(o, "cost", cli_json_real(f->cost));
+    cli_json_set(o, "batch_norm", json_boolean(f->batch_norm));
+    cli_json_set(o, "compares", json_boolean(f->compares));
     return o;
 }
 
@@ -202,9 +204,9 @@ static json_t *json_recompute(const mixt_plan_info *i)
 {
     if (!i->recompute_budget)
         return json_null();
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I}", "budget", (json_int_t)i->recompute_budget, "nodes",
-                     (json_int_t)i->recomputed, "flops", i->recompute_flops, "seconds", i->recompute_seconds, "bound",
-                     i->recompute_bound, "activations_kept_all", (json_int_t)i->activations_kept_all);
+    return cli_json_pack("{s:I, s:I, s:f, s:f, s:f, s:I}", "budget", (json_int_t)i->recompute_budget, "nodes",
+                         (json_int_t)i->recomputed, "flops", i->recompute_flops, "seconds", i->recompute_seconds,
+                         "bound", i->recompute_bound, "activations_kept_all", (json_int_t)i->activations_kept_all);
 }
 
 static void print_json(const report *r)
@@ -213,30 +215,29 @@ static void print_json(const report *r)
     json_t *memory = json_object();
     mixt_memory_roles(&r->memory, roles);
     for (int i = 0; i < MIXT_MEMORY_ROLES; i++)
-        json_object_set_new(memory, roles[i].name, json_integer((json_int_t)roles[i].bytes));
-    json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", r->info.device, "memory", memory, "flops",
-                          r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
-                          (json_int_t)r->info.activations_unshared, "nodes", cli_plan_nodes_json(r->trainer, r->layer));
-    json_object_set_new(o, "run_memory", json_run_memory(&r->run));
-    json_object_set_new(o, "phases", json_phases(r));
-    json_object_set_new(o, "buckets", cli_plan_buckets_json(r->of));
-    json_object_set_new(o, "frozen", cli_plan_frozen_json(r->trainer));
-    json_object_set_new(o, "fit", json_fit(&r->fit));
-    json_object_set_new(o, "recompute", json_recompute(&r->info));
-    json_object_set_new(o, "ranks", json_integer(r->info.ranks));
-    json_object_set_new(o, "rank_sent", json_integer(r->info.rank_sent));
-    json_object_set_new(o, "rank_gradients", json_integer(r->info.rank_gradients));
-    json_object_set_new(o, "rank_weights", json_integer(r->info.rank_weights));
+        cli_json_set(memory, roles[i].name, json_integer((json_int_t)roles[i].bytes));
+    json_t *o =
+        cli_json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", r->info.device, "memory", memory, "flops",
+                      r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
+                      (json_int_t)r->info.activations_unshared, "nodes", cli_plan_nodes_json(r->trainer, r->layer));
+    cli_json_set(o, "run_memory", json_run_memory(&r->run));
+    cli_json_set(o, "phases", json_phases(r));
+    cli_json_set(o, "buckets", cli_plan_buckets_json(r->of));
+    cli_json_set(o, "frozen", cli_plan_frozen_json(r->trainer));
+    cli_json_set(o, "fit", json_fit(&r->fit));
+    cli_json_set(o, "recompute", json_recompute(&r->info));
+    cli_json_set(o, "ranks", json_integer(r->info.ranks));
+    cli_json_set(o, "rank_sent", json_integer(r->info.rank_sent));
+    cli_json_set(o, "rank_gradients", json_integer(r->info.rank_gradients));
+    cli_json_set(o, "rank_weights", json_integer(r->info.rank_weights));
     if (r->link > 0)
-        json_object_set_new(o, "rank_seconds", json_real((double)r->info.rank_sent / r->link));
-    json_object_set_new(o, "rank_whole", json_integer(r->info.rank_whole));
-    json_object_set_new(o, "rank_whole_sent", json_integer(r->info.rank_whole_sent));
-    json_object_set_new(o, "rank_run_sent", json_integer(r->info.rank_run_sent));
+        cli_json_set(o, "rank_seconds", cli_json_real((double)r->info.rank_sent / r->link));
+    cli_json_set(o, "rank_whole", json_integer(r->info.rank_whole));
+    cli_json_set(o, "rank_whole_sent", json_integer(r->info.rank_whole_sent));
+    cli_json_set(o, "rank_run_sent", json_integer(r->info.rank_run_sent));
     if (r->profile)
-        json_object_set_new(o, "profile", cli_profile_json(r->profile));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+        cli_json_set(o, "profile", cli_profile_json(r->profile));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 /* ---- text ---- */
@@ -367,12 +368,11 @@ static mixt_status largest_batch(const cli_args *args, const mixt_config *config
                                             .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0);
     CLI_TRY(mixt_plan_largest_batch(config, &options, 0, &l));
     if (cli_flag(args, "json")) {
-        json_t *o = json_pack("{s:I, s:I, s:I, s:s, s:s}", "batch", (json_int_t)l.batch, "memory", (json_int_t)l.memory,
-                              "limit", (json_int_t)l.limit, "of", l.device ? "device" : "host", "reason", l.reason);
-        json_object_set_new(o, "next", l.next ? json_integer((json_int_t)l.next) : json_null());
-        json_dumpf(o, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        json_t *o =
+            cli_json_pack("{s:I, s:I, s:I, s:s, s:s}", "batch", (json_int_t)l.batch, "memory", (json_int_t)l.memory,
+                          "limit", (json_int_t)l.limit, "of", l.device ? "device" : "host", "reason", l.reason);
+        cli_json_set(o, "next", l.next ? json_integer((json_int_t)l.next) : json_null());
+        cli_json_print(o, stdout, JSON_COMPACT);
         mixt_free(l.reason);
         return MIXT_OK;
     }

@@ -121,9 +121,10 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
 
 static json_t *json_guess(const predictor *p, const mixt_guess *g)
 {
-    json_t *o = json_pack("{s:I, s:f}", "class", (json_int_t)g->label, "probability", g->probability);
+    json_t *o =
+        cli_json_pack("{s:I, s:o}", "class", (json_int_t)g->label, "probability", cli_json_real(g->probability));
     if (p->info->class_names && g->label < p->info->classes)
-        json_object_set_new(o, "name", json_string(p->info->class_names[g->label]));
+        cli_json_set(o, "name", cli_json_string(p->info->class_names[g->label]));
     return o;
 }
 
@@ -141,21 +142,19 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
     char text[64], rest[512] = "";
     if (p->json) {
         json_t *o = json_guess(p, guesses), *top = json_array();
-        json_object_set_new(o, "input", json_string(name));
+        cli_json_set(o, "input", cli_json_string(name));
         if (p->line)
-            json_object_set_new(o, "line", json_integer(p->line));
+            cli_json_set(o, "line", json_integer(p->line));
         if (p->cut)
-            json_object_set_new(o, "cut", json_true());
+            cli_json_set(o, "cut", json_true());
         if (label)
-            json_object_set_new(o, "label", json_integer(*label));
+            cli_json_set(o, "label", json_integer(*label));
         if (label && p->info->class_names && *label < p->info->classes)
-            json_object_set_new(o, "label_name", json_string(p->info->class_names[*label]));
+            cli_json_set(o, "label_name", cli_json_string(p->info->class_names[*label]));
         for (int64_t i = 0; i < p->top; i++)
-            json_array_append_new(top, json_guess(p, &guesses[i]));
-        json_object_set_new(o, "top", top);
-        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(o);
+            cli_json_add(top, json_guess(p, &guesses[i]));
+        cli_json_set(o, "top", top);
+        cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         return;
     }
     size_t used = 0;
@@ -180,7 +179,7 @@ static json_t *list_values(const float *values, int64_t count, char text[512])
     size_t used = 0;
     text[0] = 0;
     for (int64_t i = 0; i < count; i++) {
-        json_array_append_new(list, cli_json_real((double)values[i]));
+        cli_json_add(list, cli_json_real((double)values[i]));
         if (used < 512)
             used += (size_t)snprintf(text + used, 512 - used, "%s%.6g", i ? " " : "", (double)values[i]);
     }
@@ -195,14 +194,12 @@ static void show_values(predictor *p, const source *s, const char *name, const f
     json_t *list = list_values(values, p->outputs, text);
     json_t *goal = target ? list_values(target, p->info->target_elements, wanted) : NULL;
     if (p->json) {
-        json_t *o = json_pack("{s:s, s:O}", "input", name, "values", list);
+        json_t *o = cli_json_pack("{s:s, s:O}", "input", name, "values", list);
         if (s->data)
             cli_ratings_names(s->data, count, p->input, place, o);
         if (goal)
-            json_object_set(o, "target", goal);
-        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(o);
+            cli_json_set(o, "target", json_incref(goal));
+        cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     } else {
         cli_table_cell(&p->table, "%s", name);
         cli_table_cell(&p->table, "%s", text);
@@ -221,14 +218,12 @@ static mixt_status show_report(const predictor *p)
     if (!report->samples)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: no INPUT has labels: give parts of the run's data");
     if (p->json) {
-        json_t *o = json_pack("{s:I}", "samples", (json_int_t)report->samples);
+        json_t *o = cli_json_pack("{s:I}", "samples", (json_int_t)report->samples);
         if (report->classes)
-            json_object_set_new(o, "accuracy", cli_json_real(report->accuracy));
+            cli_json_set(o, "accuracy", cli_json_real(report->accuracy));
         cli_report_json(report, p->info, o);
-        json_t *line = json_pack("{s:o}", "report", o);
-        json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(line);
+        json_t *line = cli_json_pack("{s:o}", "report", o);
+        cli_json_print(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         return MIXT_OK;
     }
     printf("\n%lld samples with labels", (long long)report->samples);

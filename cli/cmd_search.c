@@ -92,32 +92,29 @@ static void print_json(const mixt_search_result *r)
     json_t *front = json_array(), *o = json_object();
     for (int64_t k = 0; (p = mixt_search_front(r, k)); k++) {
         json_t *point =
-            json_pack("{s:s, s:o, s:I, s:o, s:b}", "policy", p->policy, "ms", cli_json_real(p->ms), "memory",
-                      (json_int_t)p->memory, "judgement", cli_judgement_json(&p->safe), "chosen", p->chosen);
-        json_array_append_new(front, point);
+            cli_json_pack("{s:s, s:o, s:I, s:o, s:b}", "policy", p->policy, "ms", cli_json_real(p->ms), "memory",
+                          (json_int_t)p->memory, "judgement", cli_judgement_json(&p->safe), "chosen", p->chosen);
+        cli_json_add(front, point);
     }
-    json_object_set_new(o, "policy", json_string(i.policy));
-    json_object_set_new(o, "ms", cli_json_real(i.ms));
-    json_object_set_new(o, "memory", json_integer((json_int_t)i.memory));
-    json_object_set_new(o, "line", json_string(i.line));
-    json_object_set_new(o, "judgements",
-                        json_pack("[o, o]", cli_judgement_json(&i.safe), cli_judgement_json(&i.worth)));
-    json_object_set_new(
+    cli_json_set(o, "policy", cli_json_string(i.policy));
+    cli_json_set(o, "ms", cli_json_real(i.ms));
+    cli_json_set(o, "memory", json_integer((json_int_t)i.memory));
+    cli_json_set(o, "line", cli_json_string(i.line));
+    cli_json_set(o, "judgements", cli_json_pack("[o, o]", cli_judgement_json(&i.safe), cli_judgement_json(&i.worth)));
+    cli_json_set(
         o, "refused",
-        *i.refused ? json_pack("{s:s, s:o}", "policy", i.refused, "judgement", cli_judgement_json(&i.refused_safe))
+        *i.refused ? cli_json_pack("{s:s, s:o}", "policy", i.refused, "judgement", cli_judgement_json(&i.refused_safe))
                    : json_null());
-    json_object_set_new(o, "complete", json_boolean(i.complete));
-    json_object_set_new(o, "fp32_ms", cli_json_real(i.fp32_ms));
-    json_object_set_new(o, "fp32_memory", json_integer((json_int_t)i.fp32_memory));
-    json_object_set_new(o, "steps", json_integer(i.steps));
-    json_object_set_new(o, "fresh_steps", json_integer(i.fresh_steps));
-    json_object_set_new(o, "trials", json_integer(i.trials));
-    json_object_set_new(o, "tried", json_integer(i.tried));
-    json_object_set_new(o, "finalists", json_integer(i.finalists));
-    json_object_set_new(o, "front", front);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    cli_json_set(o, "complete", json_boolean(i.complete));
+    cli_json_set(o, "fp32_ms", cli_json_real(i.fp32_ms));
+    cli_json_set(o, "fp32_memory", json_integer((json_int_t)i.fp32_memory));
+    cli_json_set(o, "steps", json_integer(i.steps));
+    cli_json_set(o, "fresh_steps", json_integer(i.fresh_steps));
+    cli_json_set(o, "trials", json_integer(i.trials));
+    cli_json_set(o, "tried", json_integer(i.tried));
+    cli_json_set(o, "finalists", json_integer(i.finalists));
+    cli_json_set(o, "front", front);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 static void print_front(const mixt_search_result *r)

@@ -33,27 +33,25 @@ static const char *take_of(const mixt_sensitivity *s, const char *name)
 static void print_json(const mixt_sensitivity *s, const mixt_sensitivity_row *r)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "layer", json_string(r->layer));
-    json_object_set_new(o, "format", json_string(mixt_dtype_name(r->format)));
-    json_object_set_new(o, "mode", json_string(mixt_sensitivity_mode_name(r->mode)));
-    json_object_set_new(o, "loss_change", cli_json_real(r->loss_change));
-    json_object_set_new(o, "snr_db", cli_json_real(r->snr_db));
-    json_object_set_new(o, "grad_cosine", cli_json_real(r->grad_cosine));
-    json_object_set_new(o, "grad_norm_error", cli_json_real(r->grad_norm_error));
-    json_object_set_new(o, "update_error", cli_json_real(r->update_error));
-    json_object_set_new(o, "overflow", cli_json_real(r->overflow));
-    json_object_set_new(o, "underflow", cli_json_real(r->underflow));
-    json_object_set_new(o, "accuracy_score", cli_json_real(r->accuracy_score));
-    json_object_set_new(o, "stability_score", cli_json_real(r->stability_score));
-    json_object_set_new(o, "score", cli_json_real(r->score));
-    json_object_set_new(o, "spread", cli_json_real(r->spread));
-    json_object_set_new(o, "recommend", json_string(r->recommend));
-    json_object_set_new(o, "take", json_string(take_of(s, r->layer)));
-    json_object_set_new(o, "measured", json_boolean(r->measured));
-    json_object_set_new(o, "judgement", cli_judgement_json(&r->safe));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    cli_json_set(o, "layer", cli_json_string(r->layer));
+    cli_json_set(o, "format", cli_json_string(mixt_dtype_name(r->format)));
+    cli_json_set(o, "mode", cli_json_string(mixt_sensitivity_mode_name(r->mode)));
+    cli_json_set(o, "loss_change", cli_json_real(r->loss_change));
+    cli_json_set(o, "snr_db", cli_json_real(r->snr_db));
+    cli_json_set(o, "grad_cosine", cli_json_real(r->grad_cosine));
+    cli_json_set(o, "grad_norm_error", cli_json_real(r->grad_norm_error));
+    cli_json_set(o, "update_error", cli_json_real(r->update_error));
+    cli_json_set(o, "overflow", cli_json_real(r->overflow));
+    cli_json_set(o, "underflow", cli_json_real(r->underflow));
+    cli_json_set(o, "accuracy_score", cli_json_real(r->accuracy_score));
+    cli_json_set(o, "stability_score", cli_json_real(r->stability_score));
+    cli_json_set(o, "score", cli_json_real(r->score));
+    cli_json_set(o, "spread", cli_json_real(r->spread));
+    cli_json_set(o, "recommend", cli_json_string(r->recommend));
+    cli_json_set(o, "take", cli_json_string(take_of(s, r->layer)));
+    cli_json_set(o, "measured", json_boolean(r->measured));
+    cli_json_set(o, "judgement", cli_judgement_json(&r->safe));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 static cli_style style_of(double score)

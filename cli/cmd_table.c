@@ -24,8 +24,8 @@ static json_t *interval_of(const mixt_table_mean *m)
     if (isnan(m->interval.low) || isnan(m->interval.high))
         return json_null();
     json_t *pair = json_array();
-    json_array_append_new(pair, cli_json_real(m->interval.low));
-    json_array_append_new(pair, cli_json_real(m->interval.high));
+    cli_json_add(pair, cli_json_real(m->interval.low));
+    cli_json_add(pair, cli_json_real(m->interval.high));
     return pair;
 }
 
@@ -40,8 +40,7 @@ static json_t *memory_of(const mixt_table_memory *m)
                  {"total", m->total}};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        json_object_set_new(o, roles[i].name,
-                            isnan(roles[i].bytes) ? json_null() : json_integer((json_int_t)roles[i].bytes));
+        cli_json_set(o, roles[i].name, isnan(roles[i].bytes) ? json_null() : json_integer((json_int_t)roles[i].bytes));
     return o;
 }
 
@@ -50,15 +49,15 @@ static json_t *side_of(const mixt_table_cell *c)
     if (!c->runs)
         return json_null();
     json_t *o = json_object();
-    json_object_set_new(o, "precision", json_string(c->precision));
-    json_object_set_new(o, "runs", json_integer(c->runs));
-    json_object_set_new(o, "diverged", json_integer(c->diverged));
-    json_object_set_new(o, "samples_s", cli_json_real(c->samples_s));
-    json_object_set_new(o, "loss", cli_json_real(c->loss.mean));
-    json_object_set_new(o, "loss_interval", interval_of(&c->loss));
-    json_object_set_new(o, "accuracy", cli_json_real(c->accuracy.mean));
-    json_object_set_new(o, "accuracy_interval", interval_of(&c->accuracy));
-    json_object_set_new(o, "memory", memory_of(&c->memory));
+    cli_json_set(o, "precision", cli_json_string(c->precision));
+    cli_json_set(o, "runs", json_integer(c->runs));
+    cli_json_set(o, "diverged", json_integer(c->diverged));
+    cli_json_set(o, "samples_s", cli_json_real(c->samples_s));
+    cli_json_set(o, "loss", cli_json_real(c->loss.mean));
+    cli_json_set(o, "loss_interval", interval_of(&c->loss));
+    cli_json_set(o, "accuracy", cli_json_real(c->accuracy.mean));
+    cli_json_set(o, "accuracy_interval", interval_of(&c->accuracy));
+    cli_json_set(o, "memory", memory_of(&c->memory));
     return o;
 }
 
@@ -69,20 +68,18 @@ static void print_json(const mixt_table *t)
     json_t *all = json_object(), *rows = json_array(), *notes = json_array();
     for (int64_t i = 0; (row = mixt_table_row_at(t, i)); i++) {
         json_t *o = json_object();
-        json_object_set_new(o, "model", json_string(row->model));
-        json_object_set_new(o, "fp32", side_of(&row->sides[MIXT_TABLE_FP32]));
-        json_object_set_new(o, "mixed", side_of(&row->sides[MIXT_TABLE_MIXED]));
-        json_object_set_new(o, "speedup", cli_json_real(row->speedup));
-        json_object_set_new(o, "saved", cli_json_real(row->saved));
-        json_array_append_new(rows, o);
+        cli_json_set(o, "model", cli_json_string(row->model));
+        cli_json_set(o, "fp32", side_of(&row->sides[MIXT_TABLE_FP32]));
+        cli_json_set(o, "mixed", side_of(&row->sides[MIXT_TABLE_MIXED]));
+        cli_json_set(o, "speedup", cli_json_real(row->speedup));
+        cli_json_set(o, "saved", cli_json_real(row->saved));
+        cli_json_add(rows, o);
     }
     for (int64_t i = 0; (note = mixt_table_note(t, i)); i++)
-        json_array_append_new(notes, json_string(note));
-    json_object_set_new(all, "rows", rows);
-    json_object_set_new(all, "notes", notes);
-    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(all);
+        cli_json_add(notes, cli_json_string(note));
+    cli_json_set(all, "rows", rows);
+    cli_json_set(all, "notes", notes);
+    cli_json_print(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 /* ---- the command ---- */

@@ -15,15 +15,13 @@
 static json_t *describe(const cli_args *args, const mixt_tokenizer *t, int64_t tokens)
 {
     mixt_tokenizer_info info = mixt_tokenizer_describe(t);
-    return json_pack("{s:s, s:s, s:I, s:I}", "file", args->settings[0], "tokenizer", info.kind, "vocabulary",
-                     (json_int_t)info.size, "count", (json_int_t)tokens);
+    return cli_json_pack("{s:s, s:s, s:I, s:I}", "file", args->settings[0], "tokenizer", info.kind, "vocabulary",
+                         (json_int_t)info.size, "count", (json_int_t)tokens);
 }
 
 static void print_json(json_t *row)
 {
-    json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    cli_json_print(row, stdout, JSON_COMPACT);
 }
 
 static mixt_status write_file(const cli_args *args, const mixt_tokenizer *t)
@@ -35,7 +33,7 @@ static mixt_status write_file(const cli_args *args, const mixt_tokenizer *t)
                                  &made));
     if (cli_flag(args, "json")) {
         json_t *row = describe(args, t, made.count);
-        json_object_set_new(row, "out", json_string(out));
+        cli_json_set(row, "out", cli_json_string(out));
         print_json(row);
     } else {
         printf("%s: %lld tokens of a vocabulary of %lld, %s\n", out, (long long)made.count, (long long)made.vocabulary,
@@ -69,8 +67,8 @@ static mixt_status print_tokens(const cli_args *args, const mixt_tokenizer *t)
     if (cli_flag(args, "json")) {
         json_t *row = describe(args, t, count), *ids = json_array();
         for (int64_t i = 0; i < count; i++)
-            json_array_append_new(ids, json_integer(tokens[i]));
-        json_object_set_new(row, "tokens", ids);
+            cli_json_add(ids, json_integer(tokens[i]));
+        cli_json_set(row, "tokens", ids);
         print_json(row);
     } else {
         for (int64_t i = 0; i < count; i++)
@@ -101,8 +99,8 @@ static mixt_status train(const cli_args *args)
     if (cli_flag(args, "json")) {
         json_t *files = json_array();
         for (int i = 0; i < args->setting_count; i++)
-            json_array_append_new(files, json_string(args->settings[i]));
-        print_json(json_pack("{s:o, s:s, s:I}", "files", files, "out", out, "vocabulary", (json_int_t)made));
+            cli_json_add(files, cli_json_string(args->settings[i]));
+        print_json(cli_json_pack("{s:o, s:s, s:I}", "files", files, "out", out, "vocabulary", (json_int_t)made));
     } else {
         printf("%s: a vocabulary of %lld tokens\n", out, (long long)made);
     }

@@ -9,7 +9,6 @@
 
 #include <mixt/ranks.h>
 
-#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -109,39 +108,37 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
 
 static void print_json(const mixt_run *run, const mixt_run_result *r, bool profile)
 {
-    json_t *o =
-        json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", mixt_run_describe(run).folder, "steps", (json_int_t)r->steps,
-                  "skipped", (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
-    json_object_set_new(o, "diverged", json_boolean(r->diverged));
-    json_object_set_new(o, "loss", cli_json_real(r->loss));
-    json_object_set_new(o, "accuracy", cli_json_real(r->accuracy));
-    json_object_set_new(o, "signal", r->signal ? json_integer(r->signal) : json_null());
-    json_object_set_new(o, "val_step", r->val_step >= 0 ? json_integer(r->val_step) : json_null());
-    json_object_set_new(o, "val_loss", cli_json_real(r->val_loss));
-    json_object_set_new(o, "val_accuracy", cli_json_real(r->val_accuracy));
-    json_object_set_new(o, "best_step", r->best_step >= 0 ? json_integer(r->best_step) : json_null());
-    json_object_set_new(o, "best_val_loss", cli_json_real(r->best_val_loss));
-    json_object_set_new(o, "weights_step", json_integer(r->weights_step));
-    json_object_set_new(o, "seconds", json_real(r->seconds));
-    json_object_set_new(o, "samples_s", json_real(r->samples_s));
-    json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
-    json_object_set_new(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
+    json_t *o = cli_json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", mixt_run_describe(run).folder, "steps",
+                              (json_int_t)r->steps, "skipped", (json_int_t)r->skipped, "interrupted", r->interrupted,
+                              "stopped_early", r->stopped_early);
+    cli_json_set(o, "diverged", json_boolean(r->diverged));
+    cli_json_set(o, "loss", cli_json_real(r->loss));
+    cli_json_set(o, "accuracy", cli_json_real(r->accuracy));
+    cli_json_set(o, "signal", r->signal ? json_integer(r->signal) : json_null());
+    cli_json_set(o, "val_step", r->val_step >= 0 ? json_integer(r->val_step) : json_null());
+    cli_json_set(o, "val_loss", cli_json_real(r->val_loss));
+    cli_json_set(o, "val_accuracy", cli_json_real(r->val_accuracy));
+    cli_json_set(o, "best_step", r->best_step >= 0 ? json_integer(r->best_step) : json_null());
+    cli_json_set(o, "best_val_loss", cli_json_real(r->best_val_loss));
+    cli_json_set(o, "weights_step", json_integer(r->weights_step));
+    cli_json_set(o, "seconds", cli_json_real(r->seconds));
+    cli_json_set(o, "samples_s", cli_json_real(r->samples_s));
+    cli_json_set(o, "memory_planned", json_integer((json_int_t)r->memory.total));
+    cli_json_set(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
     const mixt_bytes *total = &r->run_memory.total, *held = &r->run_memory.allocated;
-    json_object_set_new(o, "run_memory",
-                        json_pack("{s:I, s:I, s:I, s:I}", "host_planned", (json_int_t)total->host, "host_allocated",
-                                  (json_int_t)held->host, "device_planned", (json_int_t)total->device,
-                                  "device_allocated", (json_int_t)held->device));
-    json_object_set_new(o, "decisions", json_integer(r->decisions));
-    json_object_set_new(o, "rollbacks", json_integer(r->rollbacks));
-    json_object_set_new(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
+    cli_json_set(o, "run_memory",
+                 cli_json_pack("{s:I, s:I, s:I, s:I}", "host_planned", (json_int_t)total->host, "host_allocated",
+                               (json_int_t)held->host, "device_planned", (json_int_t)total->device, "device_allocated",
+                               (json_int_t)held->device));
+    cli_json_set(o, "decisions", json_integer(r->decisions));
+    cli_json_set(o, "rollbacks", json_integer(r->rollbacks));
+    cli_json_set(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
     if (!isnan(r->energy))
-        json_object_set_new(o, "energy", json_real(r->energy));
+        cli_json_set(o, "energy", cli_json_real(r->energy));
     json_t *trace = profile ? cli_rank_trace_json(run) : NULL;
     if (trace)
-        json_object_set_new(o, "communication", trace);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+        cli_json_set(o, "communication", trace);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 /** A folder's name as a word of the shell. */

@@ -88,19 +88,17 @@ static const struct {
 static void print_json(const mixt_verify_line *l)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "name", json_string(l->name));
-    json_object_set_new(o, "value", l->measured ? cli_json_real(l->value) : json_null());
-    json_object_set_new(o, "threshold", json_real(l->threshold));
-    json_object_set_new(o, "pass", l->measured ? json_boolean(l->pass) : json_null());
-    json_object_set_new(o, "must_be", json_string(rules[l->rule].name));
+    cli_json_set(o, "name", cli_json_string(l->name));
+    cli_json_set(o, "value", l->measured ? cli_json_real(l->value) : json_null());
+    cli_json_set(o, "threshold", cli_json_real(l->threshold));
+    cli_json_set(o, "pass", l->measured ? json_boolean(l->pass) : json_null());
+    cli_json_set(o, "must_be", cli_json_string(rules[l->rule].name));
     if (!isnan(l->low)) {
-        json_object_set_new(o, "low", cli_json_real(l->low));
-        json_object_set_new(o, "high", cli_json_real(l->high));
+        cli_json_set(o, "low", cli_json_real(l->low));
+        cli_json_set(o, "high", cli_json_real(l->high));
     }
-    json_object_set_new(o, "note", json_string(l->note));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    cli_json_set(o, "note", cli_json_string(l->note));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 /** @param gate a line that fails decides the exit status */
@@ -139,15 +137,13 @@ static void print_table(const mixt_verification *v, bool gate)
 static void print_figure_json(const mixt_verify_figure *f)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "name", json_string(f->name));
-    json_object_set_new(o, "fp32", cli_json_real(f->fp32));
-    json_object_set_new(o, "mixed", cli_json_real(f->mixed));
-    json_object_set_new(o, "ratio", cli_json_real(f->ratio));
-    json_object_set_new(o, "low", cli_json_real(f->low));
-    json_object_set_new(o, "high", cli_json_real(f->high));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    cli_json_set(o, "name", cli_json_string(f->name));
+    cli_json_set(o, "fp32", cli_json_real(f->fp32));
+    cli_json_set(o, "mixed", cli_json_real(f->mixed));
+    cli_json_set(o, "ratio", cli_json_real(f->ratio));
+    cli_json_set(o, "low", cli_json_real(f->low));
+    cli_json_set(o, "high", cli_json_real(f->high));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 static void figure_cell(cli_table *t, const mixt_verify_figure *f, double value)
@@ -193,10 +189,8 @@ static void print_figures(const cli_args *args, const mixt_verification *v)
 
 static void print_judgement_json(const mixt_judgement *j)
 {
-    json_t *o = json_pack("{s:o}", "judgement", cli_judgement_json(j));
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(o);
+    json_t *o = cli_json_pack("{s:o}", "judgement", cli_judgement_json(j));
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
 }
 
 /** "safe; worth it here: 1.62x as fast, 48% less memory". What is not decided is not claimed. */

@@ -2,6 +2,7 @@
 #include "cli/judgement.h"
 
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "cli/term.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ json_t *cli_judgement_json(const mixt_judgement *judgement)
     char *text;
     if (mixt_judgement_json(judgement, &text) != MIXT_OK)
         return NULL;
-    json_t *o = json_loads(text, 0, NULL);
+    json_t *o = cli_json_read(text);
     mixt_free(text);
     return o;
 }

@@ -85,7 +85,8 @@ int main(int argc, char **argv)
         return wrong ? status : CLI_FAILED;
     }
     if (cli_output_lost() && !wrong) {
-        fputs("mixt: no memory for all that was to be printed\n", stderr);
+        fputs("mixt: not all could be printed: no memory, or a text in it that is not UTF-8, which JSON cannot hold\n",
+              stderr);
         return CLI_FAILED;
     }
     return status;

@@ -38,12 +38,12 @@ void cli_pairs_json(const mixt_recall *r, json_t *object)
 {
     if (!r->pictures)
         return;
-    json_object_set_new(object, "pictures", json_integer(r->pictures));
-    json_object_set_new(object, "captions", json_integer(r->captions));
-    json_object_set_new(object, "captions_recall_1", cli_json_real(r->captions_found[0]));
-    json_object_set_new(object, "captions_recall_5", cli_json_real(r->captions_found[1]));
-    json_object_set_new(object, "pictures_recall_1", cli_json_real(r->pictures_found[0]));
-    json_object_set_new(object, "pictures_recall_5", cli_json_real(r->pictures_found[1]));
+    cli_json_set(object, "pictures", json_integer(r->pictures));
+    cli_json_set(object, "captions", json_integer(r->captions));
+    cli_json_set(object, "captions_recall_1", cli_json_real(r->captions_found[0]));
+    cli_json_set(object, "captions_recall_5", cli_json_real(r->captions_found[1]));
+    cli_json_set(object, "pictures_recall_1", cli_json_real(r->pictures_found[0]));
+    cli_json_set(object, "pictures_recall_5", cli_json_real(r->pictures_found[1]));
 }
 
 static void print_json(const char *input, const mixt_data_array *captions, int32_t own, const mixt_match *matches,
@@ -51,12 +51,10 @@ static void print_json(const char *input, const mixt_data_array *captions, int32
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < found; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "caption", captions->names[matches[i].caption], "cosine",
-                                              cli_json_real(matches[i].cosine)));
-    json_t *o = json_pack("{s:s, s:s, s:o}", "input", input, "label", captions->names[own], "captions", list);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+        cli_json_add(list, cli_json_pack("{s:s, s:o}", "caption", captions->names[matches[i].caption], "cosine",
+                                         cli_json_real(matches[i].cosine)));
+    json_t *o = cli_json_pack("{s:s, s:s, s:o}", "input", input, "label", captions->names[own], "captions", list);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 static void print_row(const char *input, const mixt_data_array *captions, int32_t own, const mixt_match *matches,

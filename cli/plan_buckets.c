@@ -1,6 +1,7 @@
 /* What batches are padded to, for mixt plan. */
 #include "cli/plan_buckets.h"
 
+#include "cli/json.h"
 #include "cli/support.h"
 #include "cli/table.h"
 
@@ -62,10 +63,10 @@ json_t *cli_plan_buckets_json(const mixt_run *run)
     for (int64_t i = 0; i < mixt_run_buckets(run) && mixt_run_get_bucket(run, i, &b) == MIXT_OK; i++) {
         json_t *lengths = json_object();
         for (int x = 0; x < 2 && b.names[x]; x++)
-            json_object_set_new(lengths, b.names[x], json_integer((json_int_t)b.lengths[x]));
-        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:I, s:I}", "lengths", lengths, "samples",
-                                              (json_int_t)b.samples, "updates", (json_int_t)b.updates, "activations",
-                                              (json_int_t)b.activations, "workspace", (json_int_t)b.workspace));
+            cli_json_set(lengths, b.names[x], json_integer((json_int_t)b.lengths[x]));
+        cli_json_add(list, cli_json_pack("{s:o, s:I, s:I, s:I, s:I}", "lengths", lengths, "samples",
+                                         (json_int_t)b.samples, "updates", (json_int_t)b.updates, "activations",
+                                         (json_int_t)b.activations, "workspace", (json_int_t)b.workspace));
     }
-    return json_pack("{s:o, s:f, s:f}", "steps", list, "padding", with, "padding_without", without);
+    return cli_json_pack("{s:o, s:f, s:f}", "steps", list, "padding", with, "padding_without", without);
 }

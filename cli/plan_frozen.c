@@ -1,6 +1,7 @@
 /* Frozen parameters of a plan, by the format that they are kept in. */
 #include "cli/plan_frozen.h"
 
+#include "cli/json.h"
 #include "cli/support.h"
 #include "cli/table.h"
 
@@ -52,8 +53,8 @@ json_t *cli_plan_frozen_json(const mixt_trainer *trainer)
     json_t *list = json_array();
     for (mixt_dtype format = next(trainer, MIXT_DTYPE_NONE + 1, &f); format != MIXT_DTYPE_NONE;
          format = next(trainer, (int)format + 1, &f))
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "format", mixt_dtype_name(format),
-                                              "parameters", (json_int_t)f.parameters, "numbers", (json_int_t)f.numbers,
-                                              "scales", (json_int_t)f.scales, "bytes", (json_int_t)f.bytes));
+        cli_json_add(list, cli_json_pack("{s:s, s:I, s:I, s:I, s:I}", "format", mixt_dtype_name(format), "parameters",
+                                         (json_int_t)f.parameters, "numbers", (json_int_t)f.numbers, "scales",
+                                         (json_int_t)f.scales, "bytes", (json_int_t)f.bytes));
     return list;
 }

@@ -1,6 +1,7 @@
 /* Nodes of a compiled step, as lines, a table and JSON. */
 #include "cli/plan_nodes.h"
 
+#include "cli/json.h"
 #include "cli/table.h"
 #include "cli/term.h"
 
@@ -98,7 +99,7 @@ static json_t *json_values(const mixt_trainer *trainer, int64_t index, int count
     for (int i = 0; i < count; i++) {
         mixt_plan_value v = {0};
         (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
-        json_array_append_new(list, json_string(mixt_dtype_name(v.dtype)));
+        cli_json_add(list, cli_json_string(mixt_dtype_name(v.dtype)));
     }
     return list;
 }
@@ -109,7 +110,7 @@ static json_t *json_refusals(const mixt_trainer *trainer, int64_t index, int cou
     for (int i = 0; i < count; i++) {
         const char *kernel = "", *reason = "";
         (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
-        json_object_set_new(list, kernel, json_string(reason));
+        cli_json_set(list, kernel, cli_json_string(reason));
     }
     return list;
 }
@@ -124,21 +125,21 @@ json_t *cli_plan_nodes_json(const mixt_trainer *trainer, const char *layer)
         (void)mixt_plan_explain(trainer, i, &why);
         (void)mixt_plan_node_at(trainer, i, &n);
         (void)mixt_plan_output(trainer, i, 0, &out);
-        json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
-                              "backward", n.backward, "dtype", mixt_dtype_name(out.dtype), "arithmetic",
-                              mixt_dtype_name(n.arithmetic), "flops", n.flops);
-        json_object_set_new(o, "recomputed", json_boolean(n.recomputed));
-        json_object_set_new(o, "index", json_integer((json_int_t)i));
-        json_object_set_new(o, "work", json_string(mixt_work_name(n.work)));
-        json_object_set_new(o, "bytes", json_real(n.bytes));
-        json_object_set_new(o, "reads", json_values(trainer, i, n.inputs, false));
-        json_object_set_new(o, "writes", json_values(trainer, i, n.outputs, true));
-        json_object_set_new(o, "why", why ? json_string(why) : json_null());
+        json_t *o = cli_json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel",
+                                  n.kernel, "backward", n.backward, "dtype", mixt_dtype_name(out.dtype), "arithmetic",
+                                  mixt_dtype_name(n.arithmetic), "flops", n.flops);
+        cli_json_set(o, "recomputed", json_boolean(n.recomputed));
+        cli_json_set(o, "index", json_integer((json_int_t)i));
+        cli_json_set(o, "work", cli_json_string(mixt_work_name(n.work)));
+        cli_json_set(o, "bytes", cli_json_real(n.bytes));
+        cli_json_set(o, "reads", json_values(trainer, i, n.inputs, false));
+        cli_json_set(o, "writes", json_values(trainer, i, n.outputs, true));
+        cli_json_set(o, "why", why ? cli_json_string(why) : json_null());
         mixt_free(why);
         if (n.rule >= 0)
-            json_object_set_new(o, "rule", json_integer((json_int_t)n.rule));
-        json_object_set_new(o, "refused", json_refusals(trainer, i, n.refusals));
-        json_array_append_new(list, o);
+            cli_json_set(o, "rule", json_integer((json_int_t)n.rule));
+        cli_json_set(o, "refused", json_refusals(trainer, i, n.refusals));
+        cli_json_add(list, o);
     }
     return list;
 }

@@ -82,13 +82,13 @@ void cli_profile_print(const mixt_profile *p)
 
 static json_t *row_json(const mixt_profile_row *r, bool limits)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:f, s:f, s:f}", "layer", r->layer, "op", r->op, "kernel",
-                          r->kernel, "work", mixt_work_name(r->work), "backward", r->backward, "dtype",
-                          mixt_dtype_name(r->format), "seconds", r->seconds, "flops", r->flops, "bytes", r->bytes);
-    json_object_set_new(o, "recomputed", json_boolean(r->recomputed));
+    json_t *o = cli_json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:f, s:f, s:f}", "layer", r->layer, "op", r->op, "kernel",
+                              r->kernel, "work", mixt_work_name(r->work), "backward", r->backward, "dtype",
+                              mixt_dtype_name(r->format), "seconds", r->seconds, "flops", r->flops, "bytes", r->bytes);
+    cli_json_set(o, "recomputed", json_boolean(r->recomputed));
     if (limits) {
-        json_object_set_new(o, "limit_share", cli_json_real(r->limit_share));
-        json_object_set_new(o, "tensor_cores", json_boolean(r->tensor_cores));
+        cli_json_set(o, "limit_share", cli_json_real(r->limit_share));
+        cli_json_set(o, "tensor_cores", json_boolean(r->tensor_cores));
     }
     return o;
 }
@@ -98,19 +98,19 @@ json_t *cli_profile_json(const mixt_profile *p)
     mixt_profile_info info = mixt_profile_describe(p);
     json_t *ops = json_array(), *work = json_object();
     for (int64_t i = 0; i < info.rows; i++)
-        json_array_append_new(ops, row_json(mixt_profile_at(p, i), info.limits));
+        cli_json_add(ops, row_json(mixt_profile_at(p, i), info.limits));
     for (int w = 0; w < MIXT_WORK_COUNT; w++) {
         mixt_profile_sum s = mixt_profile_work(p, (mixt_work)w);
         if (!s.ops)
             continue;
-        json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:f}", "ops", (json_int_t)s.ops, "seconds", s.seconds, "share",
-                              s.seconds / info.seconds, "flops", s.flops, "bytes", s.bytes);
+        json_t *o = cli_json_pack("{s:I, s:f, s:f, s:f, s:f}", "ops", (json_int_t)s.ops, "seconds", s.seconds, "share",
+                                  s.seconds / info.seconds, "flops", s.flops, "bytes", s.bytes);
         if (info.limits)
-            json_object_set_new(o, "limit_share", cli_json_real(s.limit_share));
-        json_object_set_new(work, mixt_work_name((mixt_work)w), o);
+            cli_json_set(o, "limit_share", cli_json_real(s.limit_share));
+        cli_json_set(work, mixt_work_name((mixt_work)w), o);
     }
-    json_t *all = json_pack("{s:f, s:o, s:o}", "seconds", info.seconds, "work", work, "ops", ops);
+    json_t *all = cli_json_pack("{s:f, s:o, s:o}", "seconds", info.seconds, "work", work, "ops", ops);
     if (info.limits)
-        json_object_set_new(all, "tensor_core_share", cli_json_real(info.tensor_cores));
+        cli_json_set(all, "tensor_core_share", cli_json_real(info.tensor_cores));
     return all;
 }

@@ -1,6 +1,7 @@
 /* A trace of communication as a table and as JSON. */
 #include "cli/rank_trace.h"
 
+#include "cli/json.h"
 #include "cli/table.h"
 
 #include <mixt/ranks.h>
@@ -62,9 +63,8 @@ json_t *cli_rank_trace_json(const mixt_run *run)
         return NULL;
     json_t *rows = json_array();
     for (int64_t i = 0; i < t.buckets && mixt_run_rank_bucket(run, i, &b) == MIXT_OK; i++)
-        json_array_append_new(rows,
-                              json_pack("{s:I, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)b.bytes, "ready", b.ready,
-                                        "begun", b.begun, "ended", b.ended, "hidden", hidden_of(&t, &b)));
-    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:o}", "sent", (json_int_t)t.sent, "seconds", t.seconds, "waited",
-                     t.waited, "hidden", t.hidden, "pass", t.pass, "buckets", rows);
+        cli_json_add(rows, cli_json_pack("{s:I, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)b.bytes, "ready", b.ready,
+                                         "begun", b.begun, "ended", b.ended, "hidden", hidden_of(&t, &b)));
+    return cli_json_pack("{s:I, s:f, s:f, s:f, s:f, s:o}", "sent", (json_int_t)t.sent, "seconds", t.seconds, "waited",
+                         t.waited, "hidden", t.hidden, "pass", t.pass, "buckets", rows);
 }

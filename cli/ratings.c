@@ -50,12 +50,10 @@ static void print_json(const char *user, const mixt_data_array *items, const mix
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < found; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:o}", "item", items->names[best[i].item], "rating", cli_json_real(best[i].rating)));
-    json_t *o = json_pack("{s:s, s:o}", "user", user, "items", list);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+        cli_json_add(list, cli_json_pack("{s:s, s:o}", "item", items->names[best[i].item], "rating",
+                                         cli_json_real(best[i].rating)));
+    json_t *o = cli_json_pack("{s:s, s:o}", "user", user, "items", list);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 mixt_status cli_ratings_show_top(mixt_run *run, const char *user, int64_t top, cli_table *table)
@@ -90,7 +88,7 @@ void cli_ratings_names(const mixt_data *data, int64_t batch, const void *input, 
         if (!a->names || a->target || a->elements != 1)
             continue;
         int32_t id = ((const int32_t *)(const void *)block)[number];
-        json_t *name = json_string(a->names[id]);
-        json_object_set_new(object, a->name, name ? name : json_integer(id));
+        json_t *name = cli_json_string(a->names[id]);
+        cli_json_set(object, a->name, name ? name : json_integer(id));
     }
 }

@@ -164,13 +164,13 @@ static json_t *json_class(const mixt_report_info *r, const mixt_data_info *data,
 {
     const mixt_class_figures *f = &r->figures[label];
     const char *name = name_of(data, label);
-    json_t *o = json_pack("{s:I, s:I, s:I, s:I}", "class", (json_int_t)label, "samples", (json_int_t)f->count,
-                          "guessed", (json_int_t)f->guessed, "right", (json_int_t)f->right);
+    json_t *o = cli_json_pack("{s:I, s:I, s:I, s:I}", "class", (json_int_t)label, "samples", (json_int_t)f->count,
+                              "guessed", (json_int_t)f->guessed, "right", (json_int_t)f->right);
     if (name)
-        json_object_set_new(o, "name", json_string(name));
-    json_object_set_new(o, "precision", cli_json_real(f->precision));
-    json_object_set_new(o, "recall", cli_json_real(f->recall));
-    json_object_set_new(o, "f1", cli_json_real(f->f1));
+        cli_json_set(o, "name", cli_json_string(name));
+    cli_json_set(o, "precision", cli_json_real(f->precision));
+    cli_json_set(o, "recall", cli_json_real(f->recall));
+    cli_json_set(o, "f1", cli_json_real(f->f1));
     return o;
 }
 
@@ -180,8 +180,8 @@ static json_t *json_matrix(const mixt_report_info *r)
     for (int64_t i = 0; i < r->classes; i++) {
         json_t *row = json_array();
         for (int64_t j = 0; j < r->classes; j++)
-            json_array_append_new(row, json_integer(r->confusion[i * r->classes + j]));
-        json_array_append_new(rows, row);
+            cli_json_add(row, json_integer(r->confusion[i * r->classes + j]));
+        cli_json_add(rows, row);
     }
     return rows;
 }
@@ -189,20 +189,20 @@ static json_t *json_matrix(const mixt_report_info *r)
 void cli_report_json(const mixt_report_info *report, const mixt_data_info *data, json_t *object)
 {
     if (!report->classes) {
-        json_object_set_new(object, "mae", cli_json_real(report->mae));
-        json_object_set_new(object, "rmse", cli_json_real(report->rmse));
-        json_object_set_new(object, "r2", cli_json_real(report->r2));
+        cli_json_set(object, "mae", cli_json_real(report->mae));
+        cli_json_set(object, "rmse", cli_json_real(report->rmse));
+        cli_json_set(object, "r2", cli_json_real(report->r2));
         return;
     }
-    json_object_set_new(object, "precision", cli_json_real(report->precision));
-    json_object_set_new(object, "recall", cli_json_real(report->recall));
-    json_object_set_new(object, "f1", cli_json_real(report->f1));
+    cli_json_set(object, "precision", cli_json_real(report->precision));
+    cli_json_set(object, "recall", cli_json_real(report->recall));
+    cli_json_set(object, "f1", cli_json_real(report->f1));
     if (report->classes == 2)
-        json_object_set_new(object, "f1_binary", cli_json_real(report->figures[1].f1));
+        cli_json_set(object, "f1_binary", cli_json_real(report->figures[1].f1));
     json_t *classes = json_array();
     for (int64_t i = 0; i < report->classes; i++)
-        json_array_append_new(classes, json_class(report, data, i));
-    json_object_set_new(object, "classes", classes);
+        cli_json_add(classes, json_class(report, data, i));
+    cli_json_set(object, "classes", classes);
     if (report->confusion)
-        json_object_set_new(object, "confusion", json_matrix(report));
+        cli_json_set(object, "confusion", json_matrix(report));
 }

@@ -28,12 +28,12 @@ void cli_transcripts_json(const mixt_transcript_rates *r, json_t *object)
 {
     if (!r->samples)
         return;
-    json_object_set_new(object, "character_error_rate", cli_json_real(r->character_error));
-    json_object_set_new(object, "word_error_rate", cli_json_real(r->word_error));
-    json_object_set_new(object, "letters", json_integer(r->letters));
-    json_object_set_new(object, "letter_errors", json_integer(r->letter_errors));
-    json_object_set_new(object, "words", json_integer(r->words));
-    json_object_set_new(object, "word_errors", json_integer(r->word_errors));
+    cli_json_set(object, "character_error_rate", cli_json_real(r->character_error));
+    cli_json_set(object, "word_error_rate", cli_json_real(r->word_error));
+    cli_json_set(object, "letters", json_integer(r->letters));
+    cli_json_set(object, "letter_errors", json_integer(r->letter_errors));
+    cli_json_set(object, "words", json_integer(r->words));
+    cli_json_set(object, "word_errors", json_integer(r->word_errors));
 }
 
 /** What the command prints of one sample. */
@@ -46,12 +46,10 @@ static void print(const char *name, const char *heard, const char *said, cli_tab
             cli_table_cell(table, "%s", said ? said : "");
         return;
     }
-    json_t *o = json_pack("{s:s, s:s}", "input", name, "text", heard);
+    json_t *o = cli_json_pack("{s:s, s:s}", "input", name, "text", heard);
     if (said)
-        json_object_set_new(o, "target", json_string(said));
-    json_dumpf(o, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+        cli_json_set(o, "target", cli_json_string(said));
+    cli_json_print(o, stdout, JSON_COMPACT);
 }
 
 mixt_status cli_transcript_show(const mixt_data *facts, const char *name, const float *outputs, int64_t count,

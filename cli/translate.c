@@ -152,13 +152,11 @@ static mixt_status open_lines(const char *name, lines *l)
 
 static mixt_status print_json(const char *name, size_t number, const char *line, const mixt_translation *t)
 {
-    json_t *o = json_pack("{s:s, s:I, s:s, s:s, s:o, s:b}", "input", name, "line", (json_int_t)number, "source", line,
-                          "translation", t->text, "score", cli_json_real(t->score), "cut", t->cut);
+    json_t *o = cli_json_pack("{s:s, s:I, s:s, s:s, s:o, s:b}", "input", name, "line", (json_int_t)number, "source",
+                              line, "translation", t->text, "score", cli_json_real(t->score), "cut", t->cut);
     if (!o)
         return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu is not UTF-8: --json cannot give it back", name, number);
-    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+    cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     return MIXT_OK;
 }
 

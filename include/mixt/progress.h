@@ -21,10 +21,12 @@ extern "C" {
 #endif
 
 typedef enum mixt_progress_kind {
-    MIXT_PROGRESS_STEP, /**< some more is done: an update, a pass, a batch of sentences */
-    MIXT_PROGRESS_DATA, /**< the same of data that is made ready for it: a text is tokenised, a vocabulary learned */
-    MIXT_PROGRESS_PART, /**< a run, a candidate, a stage has ended: `text` says what came of it */
-    MIXT_PROGRESS_NOTE, /**< something that a user should know: `text` */
+    MIXT_PROGRESS_STEP,    /**< some more is done: an update, a pass, a batch of sentences */
+    MIXT_PROGRESS_DATA,    /**< the same of data that is made ready for it: a text is tokenised, a vocabulary learned */
+    MIXT_PROGRESS_PART,    /**< a run, a candidate, a stage has ended: `text` says what came of it */
+    MIXT_PROGRESS_NOTE,    /**< something that a user should know: `text` */
+    MIXT_PROGRESS_WARNING, /**< something that went wrong, while the call goes on: `text`; to be shown also where little
+                              is */
 } mixt_progress_kind;
 
 /** How far something is. Pointers are valid during the call only; texts are never NULL. */
@@ -38,7 +40,7 @@ typedef struct mixt_progress {
                                  are as far as is known; 0: it has none */
     double seconds, budget; /**< since the call began; that it may take. NaN: not told, no limit */
     double loss, accuracy;  /**< STEP: of the newest update; PART: of the part. NaN: none */
-    const char *text;       /**< for people: PART, NOTE: a sentence; STEP, DATA: figures to show beside it, or "" */
+    const char *text; /**< for people: PART, NOTE, WARNING: a sentence; STEP, DATA: figures to show beside it, or "" */
 } mixt_progress;
 
 /**

@@ -274,17 +274,19 @@ static const double largest_limit = 10;
 
 /** The largest batch that fits in the chosen precision, and why not a larger one; 0: not even one does, or it was not
  *  found in time. */
-static void find_largest(const asking *q, const mixt__contender *c)
+static mixt_status find_largest(const asking *q, const mixt__contender *c)
 {
     mixt_largest_batch largest = {0};
     mixt_advice_choice *choice = &q->advice->choice;
     choice->largest_reason = "";
-    if (as_configured(q) != MIXT_OK || mixt_trainer_set_policy(q->run->experiment.trainer, c->policy) != MIXT_OK ||
-        mixt__largest_find(q->run, q->advice->limit, largest_limit, &largest) != MIXT_OK)
-        return;
+    MIXT_TRY(as_configured(q));
+    MIXT_TRY(mixt_trainer_set_policy(q->run->experiment.trainer, c->policy));
+    if (mixt__largest_find(q->run, q->advice->limit, largest_limit, &largest) != MIXT_OK)
+        return MIXT_OK;
     choice->largest_batch = largest.batch;
     choice->largest_reason = mixt__advice_text(q->advice, "%s", largest.reason);
     mixt_free(largest.reason);
+    return MIXT_OK;
 }
 
 static void find_price(const asking *q)
@@ -308,7 +310,7 @@ static mixt_status conclude(asking *q)
     a->choice.accumulate = c->accumulate;
     a->choice.recompute = c->recompute;
     a->choice.split = c->split;
-    find_largest(q, c);
+    MIXT_TRY(find_largest(q, c));
     find_price(q);
     a->choice.loss_scale = mixt__format_of(c->format)->loss_scaling ? "dynamic" : "none";
     a->choice.clip = clip_of(q, c);

@@ -110,10 +110,14 @@ static double larger_batch(const look *l)
 {
     const mixt__trainer *t = l->trainer->inner;
     mixt_trainer *larger;
+    mixt_status opened = MIXT_ERROR_MEMORY;
     int64_t split = mixt__trainer_settings_of(t)->split;
     if (mixt_data_batches(l->run->experiment.train, 2 * mixt__trainer_settings_of(t)->batch * split) <
-            mixt__trainer_settings_of(t)->accumulate / split ||
-        mixt__trial_open(l->run, l->contender, 2, &larger) != MIXT_OK)
+        mixt__trainer_settings_of(t)->accumulate / split)
+        return 0;
+    for (int i = 0; i < 2 && opened == MIXT_ERROR_MEMORY; i++) // once: the process may have been short for a moment
+        opened = mixt__trial_open(l->run, l->contender, 2, &larger);
+    if (opened != MIXT_OK)
         return 0;
     double one = mixt__cost_step(l->advice->machine, t).seconds;
     double two = mixt__cost_step(l->advice->machine, larger->inner).seconds;

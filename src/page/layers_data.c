@@ -27,7 +27,7 @@ static void join(json_t *row, const json_t *next)
             const json_t *others = json_object_get(json_object_get(next, tensors[t]), name);
             for (size_t i = 0; i < json_array_size(mine) && i < json_array_size(others); i++)
                 if (worse(name, json_array_get(others, i), json_array_get(mine, i)))
-                    json_array_set(mine, i, json_array_get(others, i));
+                    mixt__json_replace(mine, i, json_array_get(others, i));
         }
     }
 }

@@ -37,7 +37,7 @@ static mixt_status hear_run(void *user, mixt_run *run, const mixt_event *e)
     mixt_adoption *a = user;
     bool more = true;
     if (e->kind == MIXT_EVENT_NOTE && e->warning)
-        more = mixt__adopt_say(a, MIXT_PROGRESS_NOTE, e->text);
+        more = mixt__adopt_say(a, MIXT_PROGRESS_WARNING, e->text);
     if (e->kind == MIXT_EVENT_STEP) {
         mixt_progress p = mixt__progress(MIXT_PROGRESS_STEP, "");
         p.what = mixt_config_string(mixt_run_config(run), "precision");

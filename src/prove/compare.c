@@ -37,14 +37,14 @@ bool mixt__compare_tell(mixt_comparison *c, mixt_progress p)
     return !c->halted;
 }
 
-void mixt__compare_note(mixt_comparison *c, const char *format, ...)
+void mixt__compare_note(mixt_comparison *c, mixt_progress_kind kind, const char *format, ...)
 {
     char text[1200];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    mixt_progress p = mixt__progress(MIXT_PROGRESS_NOTE, "comparing");
+    mixt_progress p = mixt__progress(kind, "comparing");
     p.text = text;
     (void)mixt__compare_tell(c, p);
 }
@@ -223,13 +223,16 @@ static mixt_status plan(mixt_comparison *c)
     c->info.pilot = too_many && !plainly && !asked && !c->look_count;
     const char *made = asked ? "were asked for" : "will be made";
     if (plainly)
-        mixt__compare_note(c, "the pilot says: if B is as much worse as it looks, %lld pairs tell; %lld %s",
+        mixt__compare_note(c, MIXT_PROGRESS_NOTE,
+                           "the pilot says: if B is as much worse as it looks, %lld pairs tell; %lld %s",
                            (long long)plainly, (long long)c->info.wanted, made);
     else if (c->info.needed > MIXT_COMPARE_PAIRS_MAX)
-        mixt__compare_note(c, "the pilot's %lld pairs differ so much that more than %d pairs are needed",
-                           (long long)used, MIXT_COMPARE_PAIRS_MAX);
+        mixt__compare_note(c, MIXT_PROGRESS_NOTE,
+                           "the pilot's %lld pairs differ so much that more than %d pairs are needed", (long long)used,
+                           MIXT_COMPARE_PAIRS_MAX);
     else
-        mixt__compare_note(c, "the pilot says: %lld pairs are needed for a power of %g%% at the margin; %lld %s",
+        mixt__compare_note(c, MIXT_PROGRESS_NOTE,
+                           "the pilot says: %lld pairs are needed for a power of %g%% at the margin; %lld %s",
                            (long long)c->info.needed, 100 * MIXT_STATS_POWER, (long long)c->info.wanted, made);
     return MIXT_OK;
 }

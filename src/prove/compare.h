@@ -67,7 +67,8 @@ mixt_status mixt__compare_find_changes(mixt_comparison *c);
 /** Tells how far it is; false where the experiment is to end. `p` has what is known of the run under way. */
 bool mixt__compare_tell(mixt_comparison *c, mixt_progress p);
 /** Something that a user should know. */
-void mixt__compare_note(mixt_comparison *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mixt__compare_note(mixt_comparison *c, mixt_progress_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- on disk ---- */
 

@@ -87,7 +87,8 @@ static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
 {
     training *t = user;
     if (event->kind == MIXT_EVENT_NOTE && event->warning)
-        mixt__compare_note(t->c, "pair %lld, %s: %s", (long long)t->pair, name_of(t), event->text);
+        mixt__compare_note(t->c, MIXT_PROGRESS_WARNING, "pair %lld, %s: %s", (long long)t->pair, name_of(t),
+                           event->text);
     if (event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
     if (!t->checked && check_data(t) != MIXT_OK)
@@ -140,7 +141,7 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     bool broken = status == MIXT_OK && figures.validations && !isfinite(figures.val_loss) && !figures.stopped;
     result->diverged = broken || (status == MIXT_ERROR_DATA && figures.steps > 0);
     if (result->diverged)
-        mixt__compare_note(t->c, "pair %lld, %s diverged: %s", (long long)t->pair, name_of(t),
+        mixt__compare_note(t->c, MIXT_PROGRESS_NOTE, "pair %lld, %s diverged: %s", (long long)t->pair, name_of(t),
                            broken ? "the loss of its last validation is not finite" : mixt_error_text());
     else
         MIXT_TRY(status);

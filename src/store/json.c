@@ -62,6 +62,14 @@ int mixt__json_add(json_t *array, json_t *value)
     return failed;
 }
 
+int mixt__json_replace(json_t *array, size_t index, json_t *value)
+{
+    int failed = json_array_set(array, index, value);
+    if (failed)
+        mark(array);
+    return failed;
+}
+
 int mixt__json_set_real(json_t *object, const char *key, double value)
 {
     return isfinite(value) ? mixt__json_set(object, key, json_real(value)) : 0;

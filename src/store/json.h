@@ -14,6 +14,8 @@
 /** Takes `value`. -1: it is not there, and `object` is incomplete; NULL for a value counts as one that failed. */
 int mixt__json_set(json_t *object, const char *key, json_t *value);
 int mixt__json_add(json_t *array, json_t *value);
+/** Puts `value`, which it does not take, in the place of an array's element. */
+int mixt__json_replace(json_t *array, size_t index, json_t *value);
 /** Leaves the key out where the number is not finite: JSON has none such. */
 int mixt__json_set_real(json_t *object, const char *key, double value);
 /** Puts null where the number is not finite: the others keep their places. */

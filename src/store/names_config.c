@@ -35,11 +35,18 @@ const char *mixt__names_layers_key(const mixt__names *names)
     return field && field->key ? field->key : "";
 }
 
+/** NULL: no memory. */
+static json_t *constant(const char *text)
+{
+    json_error_t error;
+    return mixt__json_load(text, strlen(text), JSON_DECODE_ANY, &error);
+}
+
 /** A field's value as JSON; NULL: no memory. */
 static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *facts)
 {
     if (!field->fact)
-        return json_loads(field->json, JSON_DECODE_ANY, NULL);
+        return constant(field->json);
     if (field->fact == MIXT_FACT(architecture))
         return mixt__json_string(facts->architecture);
     if (field->fact == MIXT_FACT(fits) || field->fact == MIXT_FACT(tied))
@@ -117,7 +124,9 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
                                const char *path)
 {
     const json_t *found = json_object_get(config, field->key);
-    json_t *meant = !found && field->fallback ? json_loads(field->fallback, JSON_DECODE_ANY, NULL) : NULL;
+    json_t *meant = !found && field->fallback ? constant(field->fallback) : NULL;
+    if (!found && field->fallback && !meant)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to check %s", path);
     found = meant ? meant : found;
     if (!found || field->free)
         return MIXT_OK;
@@ -189,7 +198,9 @@ static mixt_status read_field(const mixt__name_field *field, const json_t *confi
     if (!field->fact)
         return check_field(field, config, facts, path);
     if (field->fact == MIXT_FACT(eps)) {
-        json_t *meant = found ? NULL : json_loads(field->fallback, JSON_DECODE_ANY, NULL);
+        json_t *meant = found ? NULL : constant(field->fallback);
+        if (!found && !meant)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", path);
         facts->eps = json_number_value(found ? found : meant);
         json_decref(meant);
         return facts->eps > 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s makes no sense", path, field->key);

@@ -317,9 +317,10 @@ const float *mixt__snapshot_weights(const mixt__snapshot *s)
 
 static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars, const char *const *may_differ)
 {
-    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"), may_differ);
-    mixt_status status = MIXT_OK;
-    if (differences)
+    char *differences = NULL;
+    mixt_status status =
+        mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"), may_differ, &differences);
+    if (status == MIXT_OK && differences)
         status = mixt__fail(MIXT_ERROR_CONFIG, "made with other settings (then -> now): %s", differences);
     mixt__free(differences);
     return status;

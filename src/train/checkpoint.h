@@ -64,10 +64,10 @@ mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint
 json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
 /** What differs between those of a checkpoint and the trainer's own, as mixt__json_differences has it.
  *  @param may_differ these are left out: see mixt__trainer_restore */
-char *mixt__trainer_settings_differences(const mixt__trainer *trainer, const json_t *then,
-                                         const char *const *may_differ);
-/** "name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
-char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator);
+mixt_status mixt__trainer_settings_differences(const mixt__trainer *trainer, const json_t *then,
+                                               const char *const *may_differ, char **differences);
+/** "name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does. */
+mixt_status mixt__json_differences(const json_t *before, const json_t *now, const char *separator, char **differences);
 
 /* ---- saving beside training ---- */
 

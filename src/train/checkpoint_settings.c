@@ -169,20 +169,25 @@ static void leave_out(json_t *settings, const char *name)
         json_object_del(settings, mixt_policy_setting(i));
 }
 
-char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then, const char *const *may_differ)
+mixt_status mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then,
+                                               const char *const *may_differ, char **differences)
 {
     json_t *now = mixt__trainer_settings_json(t),
-           *before = json_is_object(then) ? json_copy((json_t *)(uintptr_t)then) : NULL;
-    if (before)
+           *before = json_is_object(then) ? mixt__json_copy(then) : json_object();
+    mixt_status status = MIXT_OK;
+    if (before && json_is_object(then))
         add_missing(before, now);
     for (; may_differ && *may_differ; may_differ++) {
         leave_out(before, *may_differ);
         leave_out(now, *may_differ);
     }
-    char *differences = mixt__json_differences(before, now, ", ");
+    if (mixt__json_whole(before) && mixt__json_whole(now))
+        status = mixt__json_differences(before, now, ", ", differences);
+    else
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare the settings with a checkpoint's");
     json_decref(before);
     json_decref(now);
-    return differences;
+    return status;
 }
 
 static void print_value(FILE *stream, const json_t *value)
@@ -204,21 +209,23 @@ static void print_difference(FILE *stream, const char *separator, const char *na
     print_value(stream, now);
 }
 
-char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator)
+mixt_status mixt__json_differences(const json_t *before, const json_t *now, const char *separator, char **differences)
 {
-    char *text = NULL, *copy = NULL;
+    char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     const char *name;
     json_t *value;
+    *differences = NULL;
     if (!stream)
-        return NULL;
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare settings");
     json_object_foreach((json_t *)(uintptr_t)now, name, value) if (!json_equal(json_object_get(before, name), value))
         print_difference(stream, separator, name, json_object_get(before, name), value);
     json_object_foreach((json_t *)(uintptr_t)before, name, value) if (!json_object_get(now, name))
         print_difference(stream, separator, name, value, NULL);
-    if (!fclose(stream) && size)
-        copy = mixt__strdup(text);
+    bool failed = fclose(stream) != 0;
+    if (!failed && size)
+        failed = !(*differences = mixt__strdup(text));
     free(text);
-    return copy;
+    return failed ? mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare settings") : MIXT_OK;
 }

@@ -195,12 +195,14 @@ static void what_is_not_recorded(void **state)
     json_t *then = mixt__trainer_settings_json(s.trainer->inner);
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         assert_int_equal(json_object_del(then, missing[i]), 0);
-    assert_null(mixt__trainer_settings_differences(s.trainer->inner, then, NULL));
-    char *differences = mixt__trainer_settings_differences(t.trainer->inner, then, NULL);
+    char *differences;
+    assert_int_equal(mixt__trainer_settings_differences(s.trainer->inner, then, NULL, &differences), MIXT_OK);
+    assert_null(differences);
+    assert_int_equal(mixt__trainer_settings_differences(t.trainer->inner, then, NULL, &differences), MIXT_OK);
     assert_string_equal(differences, "lr_groups: (not recorded by the version that made it) -> fc=2");
     mixt__free(differences);
     assert_int_equal(json_object_del(then, "lr"), 0); // recorded always: missing, something is wrong
-    differences = mixt__trainer_settings_differences(s.trainer->inner, then, NULL);
+    assert_int_equal(mixt__trainer_settings_differences(s.trainer->inner, then, NULL, &differences), MIXT_OK);
     assert_string_equal(differences, "lr: (not there) -> 0.00100000005");
     mixt__free(differences);
     json_decref(then);

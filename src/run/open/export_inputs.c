@@ -172,15 +172,17 @@ static mixt_status write_file(const mixt__export_inputs *x, const mixt__export_r
 static json_t *tokenizer_config(const mixt__export_inputs *x, const mixt__export_request *r)
 {
     const mixt_tokenizer *t = x->tokenizer;
+    static const char *const ends[] = {"bos_token", "eos_token", "unk_token"};
     const char *end = t->special.end >= 0 ? END_OF_TEXT : NULL;
-    json_t *longest = r->positions ? json_integer(r->positions) : NULL; // a recurrent model has no limit
-    if (is_pieces(t))
-        return json_pack("{s:s, s:b, s:o*}", "tokenizer_class", "BertTokenizer", "do_lower_case",
-                         t->kind == &mixt__tokenizer_wordpiece, "model_max_length", longest);
-    if (is_json(t))
-        return json_pack("{s:s, s:o*}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length", longest);
-    return json_pack("{s:s, s:b, s:o*, s:s?, s:s?, s:s?}", "tokenizer_class", "GPT2Tokenizer", "add_prefix_space", 0,
-                     "model_max_length", longest, "bos_token", end, "eos_token", end, "unk_token", end);
+    json_t *o = is_pieces(t) ? json_pack("{s:s, s:b}", "tokenizer_class", "BertTokenizer", "do_lower_case",
+                                         t->kind == &mixt__tokenizer_wordpiece)
+                : is_json(t) ? json_pack("{s:s}", "tokenizer_class", "PreTrainedTokenizerFast")
+                             : json_pack("{s:s, s:b}", "tokenizer_class", "GPT2Tokenizer", "add_prefix_space", 0);
+    if (r->positions) // a recurrent model has no limit
+        mixt__json_set(o, "model_max_length", json_integer(r->positions));
+    for (size_t i = 0; !is_pieces(t) && !is_json(t) && i < sizeof ends / sizeof ends[0]; i++)
+        mixt__json_set(o, ends[i], end ? json_string(end) : json_null());
+    return o;
 }
 
 /* ---- inputs ---- */
@@ -190,7 +192,7 @@ static json_t *tokenizer_config(const mixt__export_inputs *x, const mixt__export
 static json_t *exported_inputs(const mixt__export_inputs *x)
 {
     const char *precision = mixt__config_string(x->config, MIXT_KEY_PRECISION);
-    json_t *inputs = json_deep_copy(x->inputs);
+    json_t *inputs = mixt__json_copy(x->inputs);
     if (inputs && mixt__json_set_text(inputs, "precision", has_policy(x) ? MIXT_POLICY_FILE : precision))
         return json_decref(inputs), NULL;
     if (inputs && mixt__json_set(inputs, "cut", mixt__run_inputs_cut(x->config)))

@@ -42,18 +42,25 @@ static int64_t setting(const mixt_run *run, mixt__config_key key)
     return mixt__config_int(run->config, key);
 }
 
-/** Compiles for this batch and counts the run. A failure is that of the batch: it does not fit.
- *  @param eval samples in a pass of validation, fewer where so many do not fit */
-static size_t count(search *s, int64_t batch, int64_t eval)
+static mixt_status compile(const search *s, int64_t batch, int64_t eval, size_t *bytes)
 {
     mixt__trainer *t = s->run->experiment.trainer->inner;
     mixt__fit_count c = {s->run, eval};
-    size_t bytes = SIZE_MAX;
     double seconds;
-    mixt_status status = mixt__trainer_replan(t, batch, mixt__trainer_settings_of(t)->split,
-                                              mixt__trainer_settings_of(t)->recompute_budget);
-    if (status == MIXT_OK)
-        status = mixt__fit_measure(&c, t, s->limit, &bytes, &seconds);
+    MIXT_TRY(mixt__trainer_replan(t, batch, mixt__trainer_settings_of(t)->split,
+                                  mixt__trainer_settings_of(t)->recompute_budget));
+    return mixt__fit_measure(&c, t, s->limit, bytes, &seconds);
+}
+
+/** Compiles for this batch and counts the run. What fails twice is the batch's fault: it does not fit. Once may be that
+ *  the process was short of memory for a moment.
+ *  @param eval samples in a pass of validation, fewer where so many do not fit */
+static size_t count(search *s, int64_t batch, int64_t eval)
+{
+    size_t bytes = SIZE_MAX;
+    mixt_status status = compile(s, batch, eval, &bytes);
+    if (status == MIXT_ERROR_MEMORY)
+        status = compile(s, batch, eval, &bytes);
     if (status != MIXT_OK) {
         snprintf(s->reason, sizeof s->reason, "%.250s", mixt_error_text());
         return SIZE_MAX;
