@@ -148,12 +148,18 @@ typedef struct mixt_trainer_options {
      * of linear layers and embeddings as INT8 numbers with a scale for each row, the others as with auto. Refused where
      *  `freeze` names no such weight. */
     const char *frozen;
+    /** Each update checks that the weights and moments that it reads are, to the bit, what the last one wrote, and the
+     *  running statistics and counters with them: a bit that flips in memory, or a stray write, is an error that names
+     *  the parameter, after which nothing is saved until a checkpoint is loaded. True: nobody checks. */
+    bool no_integrity;
+    int64_t integrity_every; /**< updates between checks of what an update does not read: working copies and frozen
+                                  weights; 0: never; default 1 */
 } mixt_trainer_options;
 MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_trainer_options                                                                             \
     .struct_size = sizeof(mixt_trainer_options), .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1,       \
     .ranks = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant",   \
-    .gamma = 0.1f, .decay_steps = 1000
+    .gamma = 0.1f, .decay_steps = 1000, .integrity_every = 1
 /** @param trainer set to NULL on failure; it belongs to the model's context. */
 MIXT_API mixt_status mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options,
                                            mixt_trainer **trainer);

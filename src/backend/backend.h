@@ -161,6 +161,20 @@ typedef struct mixt__backend {
     float (*lamb_ratio)(const double *sums, int64_t count);
     /** Weights, working copies, statistics. @param ratios by segment, in memory of alloc_host */
     mixt_status (*lamb_weights)(mixt__device *device, const mixt__update *update, const float *ratios);
+    /* Integrity, where update->sums are there: whoever writes state takes sums, and whoever reads it again takes them
+     * off, so that what is left must be 0. All are in order with the kernels; what they find is noted in
+     * update->damage, and nobody waits. */
+    /** Sums of the state as it is: after it was written by others than an update. */
+    mixt_status (*sum_segments)(mixt__device *device, const mixt__update *update);
+    /** Takes the working copies off, where they are due: between step_control and the update, which writes them. */
+    mixt_status (*check_copies)(mixt__device *device, const mixt__update *update);
+    /** After the update: whether it has read what was written before. */
+    mixt_status (*judge_sums)(mixt__device *device, const mixt__update *update);
+    /** Before the passes that move them: whether running statistics are those that were kept. */
+    mixt_status (*check_statistics)(mixt__device *device, const mixt__update *update);
+    /** Sums of memory that no update writes. @param blocks (count) in device memory; their pointers are the device's
+     *  @param damage NULL: as it is it is right; else it is compared with how it was then */
+    mixt_status (*sum_blocks)(mixt__device *device, mixt__still_block *blocks, int64_t count, mixt__damage *damage);
 } mixt__backend;
 
 struct mixt__device {

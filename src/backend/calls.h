@@ -175,6 +175,32 @@ static inline mixt_status mixt__device_lamb_weights(mixt__device *device, const 
     return device->backend->lamb_weights(device, update, ratios);
 }
 
+static inline mixt_status mixt__device_sum_segments(mixt__device *device, const mixt__update *update)
+{
+    return device->backend->sum_segments(device, update);
+}
+
+static inline mixt_status mixt__device_check_copies(mixt__device *device, const mixt__update *update)
+{
+    return device->backend->check_copies(device, update);
+}
+
+static inline mixt_status mixt__device_judge_sums(mixt__device *device, const mixt__update *update)
+{
+    return device->backend->judge_sums(device, update);
+}
+
+static inline mixt_status mixt__device_check_statistics(mixt__device *device, const mixt__update *update)
+{
+    return device->backend->check_statistics(device, update);
+}
+
+static inline mixt_status mixt__device_sum_blocks(mixt__device *device, mixt__still_block *blocks, int64_t count,
+                                                  mixt__damage *damage)
+{
+    return device->backend->sum_blocks(device, blocks, count, damage);
+}
+
 /** NULL is allowed. */
 static inline void mixt__device_close(mixt__device *device)
 {

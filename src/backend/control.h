@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 
 #ifdef __CUDACC__
 #define MIXT_DEVICE __host__ __device__
@@ -113,6 +114,31 @@ static MIXT_DEVICE inline void mixt__scale_after_clean(mixt__control *control, c
     control->scale = fminf(control->scale * scaling->growth, ceiling);
 }
 
+/** Of all of a control block but its sum. */
+static MIXT_DEVICE inline uint64_t mixt__control_sum(const mixt__control *control)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)control;
+    uint64_t sum = 1; // a block of zeros is none
+    for (size_t i = 0; i < offsetof(mixt__control, sum) / sizeof *words; i++)
+        sum += words[i];
+    return sum;
+}
+
+/** Whether working copies are checked in the update that was decided about. */
+static MIXT_DEVICE inline bool mixt__copies_due(const mixt__update *update, const mixt__control *control)
+{
+    return update->check_every > 0 && (control->step + control->skipped) % update->check_every == 0;
+}
+
+/** Notes that something is not as it was written; what was noted before stays. */
+static MIXT_DEVICE inline void mixt__damage_note(mixt__damage *damage, int what, int64_t which)
+{
+    if (!damage->found++) {
+        damage->what = what;
+        damage->which = (int32_t)which;
+    }
+}
+
 /** What the coming update is made with if it is applied: known before its gradients are. */
 typedef struct mixt__coming {
     float lr, inv_bias1, inv_sqrt_bias2;
@@ -127,6 +153,8 @@ static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const 
 {
     const mixt__scaling *scaling = &update->scaling;
     bool dynamic = scaling->enabled && scaling->dynamic;
+    if (update->damage && control->sum != mixt__control_sum(control))
+        mixt__damage_note(update->damage, MIXT_DAMAGED_CONTROL, -1);
     double unscale = update->gradient_factor / (double)control->scale, norm = sqrt(sum_squares) * unscale;
     control->grad_norm = (float)norm;
     found_inf = found_inf || update->skip || !(norm <= (double)FLT_MAX) || !(unscale <= (double)FLT_MAX);
@@ -148,6 +176,7 @@ static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const 
             mixt__scale_after_clean(control, scaling);
     }
     control->seed = mixt__seed(control->scale, update->accumulate);
+    control->sum = mixt__control_sum(control);
 }
 
 #endif

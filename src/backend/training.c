@@ -33,6 +33,11 @@ float mixt__schedule_lr(const mixt__schedule *s, int64_t applied)
     return mixt__lr_after(s, applied);
 }
 
+void mixt__control_seal(mixt__control *control)
+{
+    control->sum = mixt__control_sum(control);
+}
+
 void mixt__control_bias(mixt__control *control, const mixt__optimizer *optimizer)
 {
     control->inv_bias1 = mixt__inv_bias1(optimizer, control->step);
@@ -47,6 +52,7 @@ mixt__control mixt__control_start(const mixt__update *update)
     control.overflows_left = mixt__hysteresis(&update->scaling);
     control.lr = mixt__schedule_lr(&update->schedule, 0);
     mixt__control_bias(&control, &update->optimizer);
+    mixt__control_seal(&control);
     return control;
 }
 

@@ -65,7 +65,47 @@ typedef struct mixt__control {
     int32_t clean_steps, overflows_left;
     int64_t step;    // updates applied so far (after this one)
     int64_t skipped; // updates skipped so far
+    uint64_t sum;    // of all before it, as words: see mixt__control_seal
 } mixt__control;
+
+/** What an update writes of a segment and reads again at the next. */
+typedef enum mixt__summed {
+    MIXT_SUMMED_WEIGHT,
+    MIXT_SUMMED_MOMENT1,
+    MIXT_SUMMED_MOMENT2,
+    MIXT_SUMMED_COPY, // the working copy, which passes read
+    MIXT_SUMMED
+} mixt__summed;
+
+/** Sums of a segment's memory, each as 32-bit words in 64 bits: whoever adds, in whatever order and parts, gets the
+ *  same, and any single bit that flips changes it. */
+typedef struct mixt__segment_sums {
+    uint64_t words[MIXT_SUMMED];
+} mixt__segment_sums;
+
+/** Of what else it is known what it should be; behind those of mixt__summed. */
+typedef enum mixt__damaged {
+    MIXT_DAMAGED_CONTROL = MIXT_SUMMED,
+    MIXT_DAMAGED_STATE,   // running statistics
+    MIXT_DAMAGED_FROZEN,  // frozen parameters, …
+    MIXT_DAMAGED_TEACHER, // … a teacher's
+} mixt__damaged;
+
+/** The first thing that was found not to be as it was written. */
+typedef struct mixt__damage {
+    int64_t found; // things that were; 0: all is well
+    int32_t what;  // of mixt__summed or mixt__damaged
+    int32_t which; // segment; block; element of the running statistics
+} mixt__damage;
+
+/** Memory that no update writes. */
+typedef struct mixt__still_block {
+    const void *data;
+    int64_t bytes;
+    uint64_t then, now; // its sums
+    int32_t what;       // of mixt__damaged
+    int32_t param;      // index in the graph's parameter table
+} mixt__still_block;
 
 typedef enum mixt__optimizer_kind {
     MIXT_OPTIMIZER_SGD, // with momentum 0: no moment is kept
@@ -109,8 +149,13 @@ typedef struct mixt__update {
                             // were weighed before all targets of the update were counted
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
     void *workspace;               // the backend's update_workspace() bytes: partial sums and what else it keeps
-    bool skip;                     // whatever the statistics say: another rank's gradients are not finite
-    bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first
+    /* integrity: see mixt__device_judge_sums */
+    mixt__segment_sums *sums[2]; // (segment_count) what was written last, by the parity of control->step; NULL: nobody
+                                 // sums
+    mixt__damage *damage;        // NULL: nobody checks the control block
+    int64_t check_every;         // updates after which working copies are checked
+    bool skip;                   // whatever the statistics say: another rank's gradients are not finite
+    bool control_follows;        // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
 
 /** Segments are worked on in chunks, each with its own partial sums, added up in order: results do not depend on how
@@ -135,6 +180,12 @@ mixt__control mixt__control_start(const mixt__update *update);
 /** Sets Adam's corrections of its moments for update number control->step: part of mixt__control_advance, for those who
  *  set a control block by hand. */
 void mixt__control_bias(mixt__control *control, const mixt__optimizer *optimizer);
+
+/** Takes the sum of a control block that was set by hand. */
+void mixt__control_seal(mixt__control *control);
+
+/** Sum of so many bytes as 32-bit words, in the host's memory; the last one may be cut. */
+uint64_t mixt__words_sum(const void *bytes, size_t count);
 
 /** The pure function behind step_control: from the statistics to the next control block. */
 void mixt__control_advance(mixt__control *control, const mixt__update *update, double sum_squares, bool found_inf);

@@ -2,6 +2,7 @@
 #include "run/health.h"
 
 #include "base/c_locale.h"
+#include "train/integrity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,14 @@ enum { STUCK_MAX = 10 };
 
 mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64_t *stuck)
 {
-    const mixt__scaling *scaling = &mixt__trainer_settings_of(run->experiment.trainer->inner)->scaling;
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    const mixt__scaling *scaling = &mixt__trainer_settings_of(t)->scaling;
+    const mixt__integrity_finding *damage = mixt__trainer_damage(t);
+    if (damage)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "step %lld: %s. Nothing was saved since: go on from the last checkpoint with --resume, on "
+                          "another machine if it happens again",
+                          (long long)damage->step, damage->text);
     if (!isfinite(step->loss) && !step->skipped)
         return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is not finite (%g): lower train.lr, or check the data",
                           (long long)step->step, step->loss);

@@ -17,6 +17,7 @@
 #include "run/report/summary.h"
 #include "steer/decision.h"
 #include "train/dist/rank0_first.h"
+#include "train/integrity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -485,6 +486,7 @@ mixt_status mixt__loop_run(mixt_run *run)
         mixt__loop_go_on(&l, resumed);
     if (run->signals)
         mixt__signals_catch();
+    mixt__trainer_tell_damage(l.e->trainer->inner);
     mixt_status status = announce(&l);
     mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
     if (status == MIXT_OK && !resumed) {

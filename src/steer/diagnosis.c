@@ -4,6 +4,7 @@
 #include "steer/inquiry.h"
 #include "steer/consensus.h"
 #include "store/json.h"
+#include "train/integrity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -341,6 +342,19 @@ static mixt_status say_memory(const mixt__diagnose_request *r, mixt_diagnosis *d
     return MIXT_OK;
 }
 
+/** Nothing to compute: sums of the state have found it. States to go back to were verified when they were kept. */
+static mixt_status say_damage(const mixt__diagnose_request *r, const mixt__integrity_finding *found, mixt_diagnosis *d)
+{
+    d->kind = MIXT_DIAGNOSIS_HARDWARE;
+    d->cause = MIXT_CAUSE_HARDWARE;
+    d->step = found->step;
+    d->rank = found->rank;
+    snprintf(r->words->parameter, sizeof r->words->parameter, "%s", found->parameter);
+    mixt__layer_of(d->parameter, r->words->layers[0]);
+    snprintf(r->words->text, sizeof r->words->text, "%s", found->text);
+    return MIXT_OK;
+}
+
 void mixt__diagnosis_point(mixt_diagnosis *d, const mixt__diagnosis_words *words)
 {
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS; i++)
@@ -361,6 +375,8 @@ mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
     d->value = d->usual = d->fp32 = NAN;
     if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)
         return say_memory(r, d);
+    if (mixt__trainer_damage(q.trainer))
+        return say_damage(r, mixt__trainer_damage(q.trainer), d);
     q.replay = (mixt__replay){.ring = r->ring, .data = r->data};
     mixt_status status = start(&q, r);
     bool started = status == MIXT_OK;

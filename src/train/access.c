@@ -151,7 +151,7 @@ mixt_status mixt__trainer_fetch_control(const mixt__trainer *t, mixt__control *c
 mixt_status mixt__trainer_drop_scale(mixt__trainer *t)
 {
     mixt__trainer_carry_scale(t, true, &t->control_copy);
-    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__trainer_put_control(t, &t->control_copy);
 }
 
 /* ---- for who runs or times its parts ---- */

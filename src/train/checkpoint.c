@@ -277,6 +277,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     if (t->broken)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
+    MIXT_TRY(mixt__integrity_verify(t));
     MIXT_TRY(copy_arenas(s, t));
     MIXT_TRY(mixt__feedback_take(s, t));
     MIXT_TRY(mixt__device_synchronize(t->device));
@@ -468,8 +469,9 @@ static mixt_status go_on(mixt__trainer *t, const progress *p)
 {
     MIXT_TRY(mixt__params_refresh_copies(t->params));
     MIXT_TRY(mixt__params_keep_statistics(t->params));
-    MIXT_TRY(mixt__device_upload(t->device, t->control, &p->control, sizeof p->control));
     t->control_copy = p->control;
+    MIXT_TRY(mixt__trainer_put_control(t, &t->control_copy));
+    mixt__integrity_renew_later(t);
     t->attempts = t->first_step = p->step;
     t->next_batch = p->next_batch;
     t->runs = p->runs;

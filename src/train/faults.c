@@ -298,9 +298,13 @@ mixt_status mixt__faults_begin(mixt__trainer *t)
         mixt__fault *f = &t->faults->items[i];
         if (strikes(t, f, MIXT_FAULT_MEMORY))
             mixt__memory_withhold((size_t)(squeezed * (double)memory_of(t->device)));
-        const mixt__segment *weight = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT) ? find_weight(t->params, f->layer) : NULL;
+        bool written = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT),
+             flipped = written || strikes(t, f, MIXT_FAULT_FLIP_MEMORY);
+        const mixt__segment *weight = flipped ? find_weight(t->params, f->layer) : NULL;
         if (weight)
             MIXT_TRY(flip_one(t, f, mixt__params_weights(t->params) + weight->offset, MIXT_DTYPE_FP32, weight->count));
+        if (weight && written)
+            mixt__integrity_renew_later(t); // as if the update had computed it so
     }
     return MIXT_OK;
 }

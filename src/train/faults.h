@@ -4,7 +4,8 @@
  *   what belongs to the data (nan_data, label) lies in the batch and comes again whenever that batch is read;
  *   what belongs to the computation (lr, dead_layer, overflow, underflow, scale_collapse) is there from its update on,
  *   in a replay too, for it is a function of the update's number;
- *   what happens to the machine (flip_weight, flip_activation, memory) happens once, whatever is restored later; with
+ *   what happens to the machine (flip_weight, flip_memory, flip_activation, memory) happens once, whatever is restored
+ * later; with
  *   ":always" a flip comes again each time, in another place, as of a machine that is broken.
  *
  * A trainer is asked to go wrong at one place, train/step.c: before an update, when it begins, and in its passes. What
@@ -28,7 +29,8 @@
     X(UNDERFLOW, "underflow", MUST)             /* a layer whose outputs become 0 in FP16 */                           \
     X(SCALE_COLLAPSE, "scale_collapse", MAY)    /* gradients that overflow at any loss scale */                        \
     X(MEMORY, "memory", NEVER)                  /* somebody else takes the memory */                                   \
-    X(FLIP_WEIGHT, "flip_weight", MUST)         /* a bit of a weight that flips */                                     \
+    X(FLIP_WEIGHT, "flip_weight", MUST)         /* a bit of a weight that is written wrong */                          \
+    X(FLIP_MEMORY, "flip_memory", MUST)         /* the same bit, that flips where it lies */                           \
     X(FLIP_ACTIVATION, "flip_activation", MUST) /* a bit of an activation that flips */
 
 typedef enum mixt__fault_kind {

@@ -84,7 +84,8 @@ static mixt_status read_layer(const char *word, const char *layer, mixt__fault *
 /** How a bit flips, where that is said. */
 static mixt_status read_manner(const char *word, const char *manner, mixt__fault *f)
 {
-    bool weight = f->kind == MIXT_FAULT_FLIP_WEIGHT, flips = weight || f->kind == MIXT_FAULT_FLIP_ACTIVATION;
+    bool weight = f->kind == MIXT_FAULT_FLIP_WEIGHT || f->kind == MIXT_FAULT_FLIP_MEMORY,
+         flips = weight || f->kind == MIXT_FAULT_FLIP_ACTIVATION;
     if (!manner)
         return MIXT_OK;
     f->always = flips && !strcmp(manner, "always");

@@ -16,6 +16,7 @@
 /** What a step leaves for the host. */
 typedef struct mixt__step_result {
     mixt__control control;
+    mixt__damage damage;
     float metrics[][3]; // of each micro-step: sum of losses, correct, targets that count
 } mixt__step_result;
 

@@ -171,6 +171,7 @@ static mixt_status check_counts(const mixt_trainer_options *o)
         {"decay_steps", o->decay_steps, 1, INT64_MAX},
         {"total_steps", o->total_steps, 0, INT64_MAX},
         {"inject_overflow", o->inject_overflow, 0, INT64_MAX},
+        {"integrity_every", o->integrity_every, 0, INT64_MAX},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
@@ -231,5 +232,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, const mi
     s->decay_groups = o->decay_groups;
     s->inject_overflow = o->inject_overflow;
     s->faults = o->faults;
+    s->no_integrity = o->no_integrity;
+    s->integrity_every = o->integrity_every;
     return mixt__faults_parse(o->faults, &(mixt__faults){0});
 }

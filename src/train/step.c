@@ -134,12 +134,15 @@ static mixt_status update(mixt__trainer *t, double factor)
     u.gradient_factor = factor;
     MIXT_TRY(mixt__ranks_measure(t, &u));
     MIXT_TRY(mixt__ranks_control(t, &u));
+    MIXT_TRY(mixt__integrity_read(t, &u));
     MIXT_TRY(mixt__ranks_apply(t, &u));
+    MIXT_TRY(mixt__integrity_judge(t, &u));
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
         MIXT_TRY(mixt__device_copy(t->device, kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
     if (t->instrumenting)
         MIXT_TRY(mixt__trainer_keep_instrumented(t));
+    MIXT_TRY(mixt__integrity_report(t));
     return mixt__device_copy(t->device, &mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
@@ -256,6 +259,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
         for (int i = 0; i < 3; i++)
             sums[i] += (double)found->metrics[m][i];
     t->control_copy = *c;
+    MIXT_TRY(mixt__integrity_take_in(t, step, &found->damage));
     find_overflow(t, c, step);
     int64_t batches = t->next_batch - back * t->settings.accumulate;
     bool classes = t->train->graph->counts_correct;
@@ -369,7 +373,9 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
     mixt_step unused;
     MIXT_TRY(begin(t));
     mixt__trainer_mark_instrumented(t);
-    mixt_status status = mixt__local_begin(t);
+    mixt_status status = mixt__integrity_begin(t);
+    if (status == MIXT_OK)
+        status = mixt__local_begin(t);
     if (status == MIXT_OK)
         status = run_passes(t, s);
     t->instrumenting = false;

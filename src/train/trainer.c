@@ -167,6 +167,7 @@ static void make_update(mixt__trainer *t)
     t->update.gradient_factor = 1;
     t->update.backward_order = t->backward_order;
     t->update.workspace = t->workspace;
+    mixt__integrity_fill(t);
 }
 
 static size_t stats_bytes(const mixt__trainer *t)
@@ -262,6 +263,7 @@ static void release_step(mixt__trainer *t)
     t->control = NULL;
     t->stats = NULL;
     t->workspace = NULL;
+    mixt__integrity_release(t);
     if (t->device)
         mixt__ranks_release(t);
     if (t->params)
@@ -343,6 +345,7 @@ static mixt_status take_step(mixt__trainer *t)
     t->workspace = mixt__device_alloc(t->device, t->workspace_bytes);
     if (!t->control || !t->stats || !t->workspace)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the control of a step");
+    MIXT_TRY(mixt__integrity_take(t));
     MIXT_TRY(mixt__params_allocate_training(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
@@ -358,7 +361,7 @@ static mixt_status take_step(mixt__trainer *t)
     mixt__trainer_attach_instrumented(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
-    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__trainer_put_control(t, &t->control_copy);
 }
 
 mixt_status mixt__trainer_allocate(mixt__trainer *t)
@@ -439,6 +442,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     MIXT_TRY(mixt__sharded_plan(t));
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
+    MIXT_TRY(mixt__integrity_take(t)); // of other copies
     MIXT_TRY(mixt__trainer_take_layers(t));
     MIXT_TRY(mixt__ranks_take(t));
     bool fed = t->feed.device; // else its batches have another size from here on
@@ -454,7 +458,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
-    return mixt__device_upload(t->device, t->control, &t->control_copy, sizeof t->control_copy);
+    return mixt__trainer_put_control(t, &t->control_copy);
 }
 
 /** Without values yet: as if compiled for the first time. What was compiled stays when that fails. */
@@ -584,7 +588,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.activations = t->train->plan.arena_bytes;
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes + mixt__trainer_layer_bytes(t);
-    m.control += mixt__ranks_bytes(t);
+    m.control += mixt__ranks_bytes(t) + mixt__integrity_bytes(t);
     m.batches = mixt__feed_bytes(t->device, &t->spec, t->settings.accumulate, mixt__ranks_made(t));
     m.total =
         m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;

@@ -41,7 +41,9 @@ typedef struct mixt__trainer_settings {
     const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
     mixt_dtype frozen;                             // see mixt__freeze
     int64_t inject_overflow;
-    const char *faults; // for tests, borrowed; NULL: none
+    const char *faults;      // for tests, borrowed; NULL: none
+    bool no_integrity;       // whether state is as it was written is not checked: see train/integrity.h
+    int64_t integrity_every; // updates between checks of what an update does not read
 } mixt__trainer_settings;
 
 /** A teacher in the training step, beside what the model says of it: see model/teacher.c. */

@@ -3,6 +3,7 @@
 #define MIXT_TRAIN_TRAINER_INSIDE_H
 
 #include "train/frozen_file.h"
+#include "train/integrity.h"
 #include "train/dist/ranks.h"
 #include "train/trainer.h"
 
@@ -65,6 +66,7 @@ struct mixt__trainer {
     void *workspace; // of the update
     size_t workspace_bytes, allocated;
     mixt__update update;
+    mixt__integrity integrity;
     float rate; // times the learning rate that updates are tried with; 1: as it is set
     mixt__prefetch *prefetch;
     const mixt_data *prefetched;           // the set the prefetch thread reads

@@ -286,6 +286,36 @@ static mixt_status lamb_weights(mixt__device *device, const mixt__update *update
     return end(mixt__backend_cpu.lamb_weights(device, update, ratios));
 }
 
+static mixt_status sum_segments(mixt__device *device, const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.sum_segments(device, update));
+}
+
+static mixt_status check_copies(mixt__device *device, const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.check_copies(device, update));
+}
+
+static mixt_status judge_sums(mixt__device *device, const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.judge_sums(device, update));
+}
+
+static mixt_status check_statistics(mixt__device *device, const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.check_statistics(device, update));
+}
+
+static mixt_status sum_blocks(mixt__device *device, mixt__still_block *blocks, int64_t count, mixt__damage *damage)
+{
+    begin();
+    return end(mixt__backend_cpu.sum_blocks(device, blocks, count, damage));
+}
+
 /* A candidate's `run` is told the call alone: so there is one for the first of every op's, one for the second, … */
 
 #define MIXT_CANDIDATES(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
@@ -372,6 +402,11 @@ static void fill(void)
     discrete.optimizer_step = optimizer_step;
     discrete.lamb_moments = lamb_moments;
     discrete.lamb_weights = lamb_weights;
+    discrete.sum_segments = sum_segments;
+    discrete.check_copies = check_copies;
+    discrete.judge_sums = judge_sums;
+    discrete.check_statistics = check_statistics;
+    discrete.sum_blocks = sum_blocks;
     fill_table();
 }
 

@@ -129,6 +129,36 @@ static mixt_status lamb_weights(mixt__device *device, const mixt__update *update
     return mixt__cpu_lamb_weights(update, ratios);
 }
 
+static mixt_status sum_segments(mixt__device *device, const mixt__update *update)
+{
+    mixt__device_enter(device);
+    return mixt__cpu_sum_segments(update);
+}
+
+static mixt_status check_copies(mixt__device *device, const mixt__update *update)
+{
+    mixt__device_enter(device);
+    return mixt__cpu_check_copies(update);
+}
+
+static mixt_status judge_sums(mixt__device *device, const mixt__update *update)
+{
+    mixt__device_enter(device);
+    return mixt__cpu_judge_sums(update);
+}
+
+static mixt_status check_statistics(mixt__device *device, const mixt__update *update)
+{
+    mixt__device_enter(device);
+    return mixt__cpu_check_statistics(update);
+}
+
+static mixt_status sum_blocks(mixt__device *device, mixt__still_block *blocks, int64_t count, mixt__damage *damage)
+{
+    mixt__device_enter(device);
+    return mixt__cpu_sum_blocks(blocks, count, damage);
+}
+
 static mixt_status open_device(int number, int threads, mixt__device **device)
 {
     mixt__device *d = mixt__alloc(sizeof *d);
@@ -182,6 +212,11 @@ const mixt__backend mixt__backend_cpu = {
     .lamb_moments = lamb_moments,
     .lamb_ratio = mixt__cpu_lamb_ratio,
     .lamb_weights = lamb_weights,
+    .sum_segments = sum_segments,
+    .check_copies = check_copies,
+    .judge_sums = judge_sums,
+    .check_statistics = check_statistics,
+    .sum_blocks = sum_blocks,
 };
 
 mixt__device mixt__device_cpu = {.backend = &mixt__backend_cpu};

@@ -13,6 +13,7 @@
 #include "steer/inquiry.h"
 #include "store/checksum.h"
 #include "store/json.h"
+#include "train/integrity.h"
 #include "monitor/monitor.h"
 
 #include <math.h>
@@ -178,13 +179,25 @@ static void find_suspicion(mixt_run *run)
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
 }
 
+/** State that has changed in memory is trouble whatever the loss is. */
+static bool find_damage(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    const mixt__integrity_finding *found = mixt__trainer_damage(run->experiment.trainer->inner);
+    if (!found)
+        return false;
+    s->trouble = (mixt_trouble){.step = run->last.step, .cause = MIXT_CAUSE_HARDWARE, .layer = "", .text = "state has changed in memory"};
+    return mixt_controller_report(s->controller, &s->trouble);
+}
+
 static void judge(mixt_run *run)
 {
     mixt__steer *s = &run->steer;
     mixt_decision lower;
     mixt_signals signals = mixt__events_signals(run);
     mixt__good_states_add(run);
-    s->troubled |= mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
+    s->troubled |=
+        find_damage(run) || mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
     if (!s->troubled)
         find_suspicion(run);
     s->alert_count = 0;

@@ -284,6 +284,8 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
     o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
     o.faults = text(e, MIXT_KEY_FAULTS);
+    o.no_integrity = !mixt__config_bool(e->config, MIXT_KEY_INTEGRITY_SUMS);
+    o.integrity_every = number(e, MIXT_KEY_INTEGRITY_EVERY);
     return o;
 }
 

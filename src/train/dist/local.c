@@ -202,5 +202,5 @@ mixt_status mixt__local_control(mixt__trainer *t, mixt__update *update)
     }
     after.bad_segment = segment;
     after.grad_norm = (float)sqrt(squares / g->size);
-    return mixt__device_upload(t->device, t->control, &after, sizeof after);
+    return mixt__trainer_put_control(t, &after);
 }

@@ -243,6 +243,33 @@ static void lamb_apply(const mixt__rule *rule, float *restrict w, const float *r
         w[i] -= r.lr * lamb_update(&r, w[i], m[i], v[i]);
 }
 
+typedef uint32_t lanes_u32 __attribute__((vector_size(4 * LANES)));
+
+/** Upper halves are summed apart, and all of the words modulo 2^32: the lower halves are what is left. */
+static uint64_t words(const void *src, int64_t count)
+{
+    const uint32_t *w = src;
+    lanes_u32 all[2] = {0}, upper[2] = {0};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= count; i += 2 * LANES)
+        for (int k = 0; k < 2; k++) {
+            lanes_u32 x;
+            memcpy(&x, w + i + k * LANES, sizeof x);
+            all[k] += x;
+            upper[k] += x >> 16;
+        }
+    uint32_t low = 0, high = 0;
+    for (int k = 0; k < LANES; k++) {
+        low += all[0][k] + all[1][k];
+        high += upper[0][k] + upper[1][k];
+    }
+    for (; i < count; i++) {
+        low += w[i];
+        high += w[i] >> 16;
+    }
+    return ((uint64_t)high << 16) + (uint32_t)(low - (high << 16));
+}
+
 const mixt__update_loops MIXT_AT(mixt__update_loops) = {
     .stats = stats,
     .sgd = sgd,
@@ -252,4 +279,5 @@ const mixt__update_loops MIXT_AT(mixt__update_loops) = {
     .adamw = adamw,
     .lamb_moments = lamb_moments,
     .lamb_apply = lamb_apply,
+    .words = words,
 };

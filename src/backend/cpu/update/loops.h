@@ -39,7 +39,11 @@ typedef struct mixt__update_loops {
     void (*lamb_moments)(const mixt__rule *rule, const float *w, const float *g, float *m, float *v, int64_t count,
                          double *sums);
     mixt__update_fn *lamb_apply; // its second pass; g is not read
+    /** Sum of whole words, at most MIXT_WORDS_MOST. */
+    uint64_t (*words)(const void *words, int64_t count);
 } mixt__update_loops;
+
+enum { MIXT_WORDS_MOST = 1 << 15 }; // of one sum: its upper and lower halves are exact in 32 bits
 
 extern const mixt__update_loops mixt__update_loops_scalar, mixt__update_loops_avx2, mixt__update_loops_avx512;
 

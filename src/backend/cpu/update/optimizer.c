@@ -104,6 +104,24 @@ static void close_block(const mixt__update *update, const mixt__update_role *rol
         mixt__narrow(role->format)(narrow_at(role, at), room, count);
 }
 
+/* ---- sums of what is read and written, while it is in the first-level cache ---- */
+
+static void sum_block(const mixt__update_role *role, int64_t at, int64_t count, uint64_t *sum)
+{
+    if (role->data)
+        *sum += mixt__words_sum(narrow_at(role, at), (size_t)count * mixt_dtype_size(role->format));
+}
+
+/** What an optimizer updates of `count` elements. @param weights, moments which of them */
+static void sum_state(const mixt__update *update, int64_t at, int64_t count, bool weights, bool moments,
+                      mixt__segment_sums *sums)
+{
+    if (weights)
+        sum_block(&update->weight, at, count, &sums->words[MIXT_SUMMED_WEIGHT]);
+    for (int i = 0; i < 2 && moments; i++)
+        sum_block(&update->moments[i], at, count, &sums->words[MIXT_SUMMED_MOMENT1 + i]);
+}
+
 /* LAMB's workspace: two sums a chunk, then one ratio a segment. */
 static double *chunk_sums(const mixt__update *update, int64_t chunk)
 {
@@ -121,12 +139,16 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
     mixt__rule rule = rule_of(update, segment);
     int64_t at = segment->offset + chunk->begin, first = segment->first + chunk->begin;
     float room[2][MIXT_CPU_CHUNK], *m[2];
+    if (chunk->sums)
+        sum_state(update, at, chunk->count, false, true, &chunk->sums->read);
     for (int i = 0; i < 2; i++)
         m[i] = open_block(&update->moments[i], at, chunk->count, room[i]);
     mixt__update_loops_get()->lamb_moments(&rule, fp32_at(&update->weight, at), fp32_at(&update->gradient, at), m[0],
                                            m[1], chunk->count, chunk_sums(update, chunk->index));
     for (int i = 0; i < 2; i++)
         close_block(update, &update->moments[i], at, first, chunk->count, m[i]);
+    if (chunk->sums)
+        sum_state(update, at, chunk->count, false, true, &chunk->sums->written);
 }
 
 float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
@@ -164,13 +186,21 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
         int64_t n = chunk->count - done < NARROW_BLOCK ? chunk->count - done : NARROW_BLOCK;
         int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
         float *w = fp32_at(&update->weight, at), *m[2];
+        if (chunk->sums)
+            sum_state(update, at, n, true, writes, &chunk->sums->read);
         for (int i = 0; i < 2; i++)
             m[i] = open_block(&update->moments[i], at, n, room[i]);
         loop(&rule, w, fp32_at(&update->gradient, at), m[0], m[1], n);
         for (int i = 0; i < 2 && writes; i++)
             close_block(update, &update->moments[i], at, segment->first + in_segment, n, m[i]);
+        char *low = narrow ? (char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size : NULL;
         if (narrow)
-            narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size, w, n);
+            narrow(low, w, n);
+        if (!chunk->sums)
+            continue;
+        sum_state(update, at, n, true, writes, &chunk->sums->written);
+        if (narrow)
+            chunk->sums->written.words[MIXT_SUMMED_COPY] += mixt__words_sum(low, (size_t)(n * low_size));
     }
 }
 
@@ -209,10 +239,10 @@ mixt_status mixt__cpu_optimizer_step(const mixt__update *update)
     if (update->control->found_inf)
         return MIXT_OK;
     if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB) {
-        mixt__segment_chunks_run(update, lamb_first);
+        mixt__segment_chunks_sum(update, lamb_first);
         lamb_ratios(update);
     }
-    mixt__segment_chunks_run(update, apply);
+    mixt__segment_chunks_sum(update, apply);
     return MIXT_OK;
 }
 
@@ -220,7 +250,7 @@ mixt_status mixt__cpu_lamb_moments(const mixt__update *update)
 {
     MIXT_TRY(check(update));
     if (!update->control->found_inf)
-        mixt__segment_chunks_run(update, lamb_first);
+        mixt__segment_chunks_sum(update, lamb_first);
     return MIXT_OK;
 }
 
@@ -231,6 +261,6 @@ mixt_status mixt__cpu_lamb_weights(const mixt__update *update, const float *give
         return MIXT_OK;
     if (update->segment_count)
         memcpy(ratios(update), given, (size_t)update->segment_count * sizeof *given);
-    mixt__segment_chunks_run(update, apply);
+    mixt__segment_chunks_sum(update, apply);
     return MIXT_OK;
 }

@@ -17,6 +17,7 @@ typedef struct share_out {
     const mixt__update *update;
     mixt__segment_chunk_fn *fn;
     int64_t shares;
+    bool summed;
     cursor *cursors;
     bool *finished; // by share: all its chunks are taken; a hint, together so that few lines tell it of all
 } share_out;
@@ -31,12 +32,25 @@ static int64_t chunks_of(const mixt__segment *segment)
     return (segment->count + MIXT_CPU_CHUNK - 1) / MIXT_CPU_CHUNK;
 }
 
-static void run_chunk(const share_out *s, int64_t segment, int64_t number, int64_t index)
+static void run_chunk(const share_out *s, int64_t segment, int64_t number, int64_t index, mixt__chunk_sums *sums)
 {
     int64_t begin = number * MIXT_CPU_CHUNK, rest = s->update->segments[segment].count - begin;
-    mixt__segment_chunk chunk = {.index = index, .segment = segment, .begin = begin};
+    mixt__segment_chunk chunk = {.index = index, .segment = segment, .begin = begin, .sums = sums};
     chunk.count = rest < MIXT_CPU_CHUNK ? rest : MIXT_CPU_CHUNK;
     s->fn(s->update, &chunk);
+}
+
+/** Puts what one thread has summed of a segment to what others have: what was read goes off what had been written. */
+static void put_sums(const mixt__update *update, int64_t segment, const mixt__chunk_sums *sums)
+{
+    mixt__segment_sums *now = &update->sums[update->control->step & 1][segment];
+    mixt__segment_sums *before = &update->sums[(update->control->step & 1) ^ 1][segment];
+    for (int i = 0; i < MIXT_SUMMED; i++) {
+        if (sums->read.words[i])
+            (void)__atomic_sub_fetch(&before->words[i], sums->read.words[i], __ATOMIC_RELAXED);
+        if (sums->written.words[i])
+            (void)__atomic_add_fetch(&now->words[i], sums->written.words[i], __ATOMIC_RELAXED);
+    }
 }
 
 /** Those chunks of a share that nobody has taken yet. */
@@ -52,11 +66,16 @@ static void run_share(const share_out *s, int64_t share)
             end = first < count ? first + 1 : first;
             dealt += count;
         }
+        mixt__chunk_sums sums = {0};
+        bool any = false;
         for (int64_t c = first; c < end; c++)
             if (place++ == mine) {
-                run_chunk(s, i, c, before + c);
+                run_chunk(s, i, c, before + c, s->summed ? &sums : NULL);
                 mine = take_one(s, share);
+                any = true;
             }
+        if (any && s->summed)
+            put_sums(s->update, i, &sums);
         before += count;
     }
     __atomic_store_n(&s->finished[share], true, __ATOMIC_RELAXED);
@@ -75,7 +94,7 @@ static void run_shares(void *argument, int64_t begin, int64_t end, int thread)
     }
 }
 
-void mixt__segment_chunks_run(const mixt__update *update, mixt__segment_chunk_fn *fn)
+static void run(const mixt__update *update, mixt__segment_chunk_fn *fn, bool summed)
 {
     cursor cursors[MOST_SHARES];
     bool finished[MOST_SHARES];
@@ -87,8 +106,18 @@ void mixt__segment_chunks_run(const mixt__update *update, mixt__segment_chunk_fn
         cursors[i].taken = 0;
         finished[i] = false;
     }
-    share_out s = {update, fn, shares, cursors, finished};
+    share_out s = {update, fn, shares, summed, cursors, finished};
     mixt__parallel(shares, 1, run_shares, &s);
+}
+
+void mixt__segment_chunks_run(const mixt__update *update, mixt__segment_chunk_fn *fn)
+{
+    run(update, fn, false);
+}
+
+void mixt__segment_chunks_sum(const mixt__update *update, mixt__segment_chunk_fn *fn)
+{
+    run(update, fn, update->sums[0]);
 }
 
 void mixt__segment_chunks_walk(const mixt__update *update, mixt__segment_chunk_fn *fn)
@@ -97,5 +126,5 @@ void mixt__segment_chunks_walk(const mixt__update *update, mixt__segment_chunk_f
     int64_t index = 0;
     for (int64_t i = 0; i < update->segment_count; i++)
         for (int64_t c = 0; c < chunks_of(&update->segments[i]); c++)
-            run_chunk(&s, i, c, index++);
+            run_chunk(&s, i, c, index++, NULL);
 }

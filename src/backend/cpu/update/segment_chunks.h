@@ -8,15 +8,24 @@
 enum { MIXT_CPU_CHUNK = MIXT_UPDATE_CHUNK_MIN };
 
 typedef struct mixt__segment_chunk {
-    int64_t index;        // among all chunks: where its partial sums go
-    int64_t segment;      // it belongs to
-    int64_t begin, count; // within the segment, in elements
+    int64_t index;                 // among all chunks: where its partial sums go
+    int64_t segment;               // it belongs to
+    int64_t begin, count;          // within the segment, in elements
+    struct mixt__chunk_sums *sums; // of who runs it; NULL: nobody sums
 } mixt__segment_chunk;
+
+/** What one thread has read and written of a segment so far. */
+typedef struct mixt__chunk_sums {
+    mixt__segment_sums read, written;
+} mixt__chunk_sums;
 
 typedef void mixt__segment_chunk_fn(const mixt__update *update, const mixt__segment_chunk *chunk);
 
 /** Calls fn for each chunk once, on all threads. */
 void mixt__segment_chunks_run(const mixt__update *update, mixt__segment_chunk_fn *fn);
+
+/** The same, and what fn sums goes to update->sums, where there are any. */
+void mixt__segment_chunks_sum(const mixt__update *update, mixt__segment_chunk_fn *fn);
 
 /** Calls fn for each chunk in order on this thread: for reductions of partial sums. */
 void mixt__segment_chunks_walk(const mixt__update *update, mixt__segment_chunk_fn *fn);

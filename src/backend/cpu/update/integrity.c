@@ -1,0 +1,143 @@
+/* Whether state is as it was written, on the CPU: sums made anew, working copies, blocks, the verdict of an update.
+ *
+ * What the optimizer reads it sums by the way (optimizer.c); here is the rest.
+ */
+#include "backend/cpu/update/training.h"
+
+#include "backend/control.h"
+#include "backend/cpu/update/loops.h"
+#include "backend/cpu/update/segment_chunks.h"
+#include "base/status.h"
+#include "base/threads.h"
+
+#include <string.h>
+
+uint64_t mixt__words_sum(const void *bytes, size_t count)
+{
+    const mixt__update_loops *loops = mixt__update_loops_get();
+    const char *at = bytes;
+    int64_t left = (int64_t)(count / sizeof(uint32_t));
+    uint64_t sum = 0;
+    while (left) {
+        int64_t n = left < MIXT_WORDS_MOST ? left : MIXT_WORDS_MOST;
+        sum += loops->words(at, n);
+        at += n * (int64_t)sizeof(uint32_t);
+        left -= n;
+    }
+    uint32_t last = 0;
+    memcpy(&last, at, count % sizeof last);
+    return sum + last;
+}
+
+/* ---- segments ---- */
+
+static uint64_t sum_of(const mixt__update_role *role, const mixt__segment *segment, const mixt__segment_chunk *chunk)
+{
+    int64_t size = (int64_t)mixt_dtype_size(role->format);
+    return role->data ? mixt__words_sum((const char *)role->data + (segment->offset + chunk->begin) * size,
+                                        (size_t)(chunk->count * size))
+                      : 0;
+}
+
+static uint64_t sum_of_copy(const mixt__update *update, const mixt__segment_chunk *chunk)
+{
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    int64_t size = (int64_t)mixt_dtype_size(segment->low);
+    if (segment->low == MIXT_DTYPE_NONE)
+        return 0;
+    return mixt__words_sum((const char *)update->low[segment->low] + (segment->low_offset + chunk->begin) * size,
+                           (size_t)(chunk->count * size));
+}
+
+static void sum_chunk(const mixt__update *update, const mixt__segment_chunk *chunk)
+{
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    uint64_t *sums = chunk->sums->written.words;
+    sums[MIXT_SUMMED_WEIGHT] += sum_of(&update->weight, segment, chunk);
+    sums[MIXT_SUMMED_MOMENT1] += sum_of(&update->moments[0], segment, chunk);
+    sums[MIXT_SUMMED_MOMENT2] += sum_of(&update->moments[1], segment, chunk);
+    sums[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
+}
+
+mixt_status mixt__cpu_sum_segments(const mixt__update *update)
+{
+    for (int i = 0; i < 2; i++)
+        memset(update->sums[i], 0, (size_t)update->segment_count * sizeof *update->sums[i]);
+    mixt__segment_chunks_sum(update, sum_chunk);
+    return MIXT_OK;
+}
+
+static void read_copy(const mixt__update *update, const mixt__segment_chunk *chunk)
+{
+    chunk->sums->read.words[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
+}
+
+mixt_status mixt__cpu_check_copies(const mixt__update *update)
+{
+    if (!update->control->found_inf && mixt__copies_due(update, update->control))
+        mixt__segment_chunks_sum(update, read_copy);
+    return MIXT_OK;
+}
+
+mixt_status mixt__cpu_judge_sums(const mixt__update *update)
+{
+    mixt__segment_sums *before = update->sums[(update->control->step & 1) ^ 1];
+    int checked = mixt__copies_due(update, update->control) ? MIXT_SUMMED : MIXT_SUMMED_COPY;
+    if (update->control->found_inf)
+        return MIXT_OK;
+    for (int64_t s = 0; s < update->segment_count; s++)
+        for (int i = 0; i < checked; i++)
+            if (before[s].words[i])
+                mixt__damage_note(update->damage, i, s);
+    memset(before, 0, (size_t)update->segment_count * sizeof *before);
+    return MIXT_OK;
+}
+
+/* ---- blocks ---- */
+
+typedef struct block_sum {
+    const char *block;
+    int64_t bytes;
+    uint64_t sum;
+} block_sum;
+
+enum { GRAIN = 1 << 16 };
+
+static void sum_range(void *argument, int64_t begin, int64_t end, int thread)
+{
+    block_sum *s = argument;
+    int64_t last = end * GRAIN < s->bytes ? end * GRAIN : s->bytes;
+    (void)thread;
+    uint64_t sum = mixt__words_sum(s->block + begin * GRAIN, (size_t)(last - begin * GRAIN));
+    (void)__atomic_add_fetch(&s->sum, sum, __ATOMIC_RELAXED);
+}
+
+static uint64_t sum_block(const mixt__still_block *block)
+{
+    block_sum s = {.block = block->data, .bytes = block->bytes};
+    mixt__parallel((s.bytes + GRAIN - 1) / GRAIN, 1, sum_range, &s);
+    return s.sum;
+}
+
+mixt_status mixt__cpu_sum_blocks(mixt__still_block *blocks, int64_t count, mixt__damage *damage)
+{
+    for (int64_t i = 0; i < count; i++) {
+        blocks[i].now = sum_block(&blocks[i]);
+        blocks[i].then = damage ? blocks[i].then : blocks[i].now;
+        if (blocks[i].now != blocks[i].then)
+            mixt__damage_note(damage, blocks[i].what, i);
+    }
+    return MIXT_OK;
+}
+
+/* ---- running statistics ---- */
+
+mixt_status mixt__cpu_check_statistics(const mixt__update *update)
+{
+    for (int64_t i = 0; i < update->statistics_count; i++)
+        if (memcmp(&update->statistics[i], &update->kept[i], sizeof *update->kept)) {
+            mixt__damage_note(update->damage, MIXT_DAMAGED_STATE, i);
+            break;
+        }
+    return MIXT_OK;
+}

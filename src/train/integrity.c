@@ -1,0 +1,378 @@
+/* Sums of the state: their memory, when they are made and compared, and what is said where they differ. */
+#include "train/integrity.h"
+
+#include "train/dist/sharded.h"
+#include "train/trainer_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 64 };
+
+static const char *const names[] = {
+    [MIXT_SUMMED_WEIGHT] = "weights",         [MIXT_SUMMED_MOMENT1] = "first moments",
+    [MIXT_SUMMED_MOMENT2] = "second moments", [MIXT_SUMMED_COPY] = "working copy",
+    [MIXT_DAMAGED_CONTROL] = "control block", [MIXT_DAMAGED_STATE] = "running statistics",
+    [MIXT_DAMAGED_FROZEN] = "frozen weights", [MIXT_DAMAGED_TEACHER] = "teacher's weights",
+};
+
+/* ---- memory ---- */
+
+static bool is_on(const mixt__trainer *t)
+{
+    return !t->settings.no_integrity;
+}
+
+/** Whether the weights are those of the last update when the next one reads them: ranks that compress change them in
+ *  between. */
+static bool is_summed(const mixt__trainer *t)
+{
+    return t->integrity.memory && t->ranks.local.compression.kind == MIXT_COMPRESS_NONE;
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/** Memory of one parameter that no update writes: where it is kept, its scales, a copy beside it. @param blocks NULL:
+ *  they are only counted */
+static int64_t list_frozen(const mixt__params *p, int32_t i, mixt__still_block *blocks)
+{
+    int64_t count = 0, scales = 0;
+    mixt_dtype home = p->frozen.home[i], low = p->copies[i].dtype;
+    mixt__still_block block = {.what = MIXT_DAMAGED_FROZEN, .param = i};
+    bool copied = low != MIXT_DTYPE_NONE && low != home;
+    if (!blocks)
+        return 2 + copied;
+    block.data = mixt__frozen_place(p, i, NULL);
+    block.bytes = p->table[i].count * (int64_t)mixt_dtype_size(home);
+    blocks[count++] = block;
+    block.data = mixt__frozen_scales(p, i, &scales);
+    block.bytes = scales * (int64_t)sizeof(float);
+    blocks[count++] = block;
+    if (copied) {
+        block.data = mixt__role_at(&p->roles[MIXT_PARAM_COPY + (int)low], p->copies[i].offset);
+        block.bytes = p->table[i].count * (int64_t)mixt_dtype_size(low);
+        blocks[count++] = block;
+    }
+    return count;
+}
+
+static int64_t list_fixed(const mixt__params *p, int64_t i, mixt__still_block *blocks)
+{
+    int64_t count = 0;
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
+        if (p->fixed[i].offset[d] < 0)
+            continue;
+        if (blocks)
+            blocks[count] =
+                (mixt__still_block){.data = p->fixed_block + p->fixed[i].offset[d],
+                                    .bytes = p->table[p->count + i].count * (int64_t)mixt_dtype_size((mixt_dtype)d),
+                                    .what = MIXT_DAMAGED_TEACHER,
+                                    .param = (int32_t)(p->count + i)};
+        count++;
+    }
+    return count;
+}
+
+static int64_t list_blocks(const mixt__params *p, mixt__still_block *blocks)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < p->count; i++)
+        if (mixt__params_is_frozen(p, i))
+            count += list_frozen(p, i, blocks ? blocks + count : NULL);
+    for (int64_t i = 0; i < p->fixed_count; i++)
+        count += list_fixed(p, i, blocks ? blocks + count : NULL);
+    return count;
+}
+
+static size_t sums_bytes(const mixt__trainer *t)
+{
+    return lines((size_t)t->params->segment_count * sizeof(mixt__segment_sums));
+}
+
+size_t mixt__integrity_bytes(const mixt__trainer *t)
+{
+    size_t blocks = (size_t)list_blocks(t->params, NULL) * sizeof(mixt__still_block);
+    return is_on(t) ? 2 * sums_bytes(t) + lines(sizeof(mixt__damage)) + lines(blocks) : 0;
+}
+
+void mixt__integrity_release(mixt__trainer *t)
+{
+    bool told = t->integrity.told;
+    if (t->integrity.memory)
+        mixt__device_free(t->device, t->integrity.memory);
+    t->integrity = (mixt__integrity){.told = told};
+}
+
+mixt_status mixt__integrity_take(mixt__trainer *t)
+{
+    mixt__integrity *g = &t->integrity;
+    size_t bytes = mixt__integrity_bytes(t);
+    mixt__integrity_release(t);
+    if (!bytes)
+        return MIXT_OK;
+    g->memory = mixt__device_alloc(t->device, bytes);
+    if (!g->memory)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the sums of the state");
+    g->sums[0] = (mixt__segment_sums *)(void *)g->memory;
+    g->sums[1] = (mixt__segment_sums *)(void *)(g->memory + sums_bytes(t));
+    g->damage = (mixt__damage *)(void *)(g->memory + 2 * sums_bytes(t));
+    g->blocks = (mixt__still_block *)(void *)(g->memory + 2 * sums_bytes(t) + lines(sizeof *g->damage));
+    g->block_count = list_blocks(t->params, NULL);
+    mixt__integrity_renew_later(t);
+    return mixt__device_zero(t->device, g->memory, bytes);
+}
+
+void mixt__integrity_fill(mixt__trainer *t)
+{
+    const mixt__integrity *g = &t->integrity;
+    t->update.damage = g->damage;
+    t->update.check_every = t->settings.integrity_every;
+    for (int i = 0; i < 2; i++)
+        t->update.sums[i] = is_summed(t) ? g->sums[i] : NULL;
+    mixt__integrity_renew_later(t);
+}
+
+/* ---- around an update ---- */
+
+static mixt_status sum_group(void *user, const mixt__update *own, int64_t group)
+{
+    (void)group;
+    return own->segment_count ? mixt__device_sum_segments(((mixt__trainer *)user)->device, own) : MIXT_OK;
+}
+
+static mixt_status read_group(void *user, const mixt__update *own, int64_t group)
+{
+    (void)group;
+    return own->segment_count ? mixt__device_check_copies(((mixt__trainer *)user)->device, own) : MIXT_OK;
+}
+
+/** Of all segments that this rank updates. */
+static mixt_status sum_segments(mixt__trainer *t)
+{
+    if (!is_summed(t))
+        return MIXT_OK;
+    return mixt__ranks_sharded(t) ? mixt__sharded_each(t, &t->update, sum_group, t)
+                                  : mixt__device_sum_segments(t->device, &t->update);
+}
+
+static mixt_status make_blocks(mixt__trainer *t)
+{
+    mixt__integrity *g = &t->integrity;
+    size_t bytes = (size_t)g->block_count * sizeof *g->blocks;
+    mixt__still_block *blocks = bytes ? mixt__alloc(bytes) : NULL;
+    if (!bytes)
+        return MIXT_OK;
+    if (!blocks)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the sums of frozen parameters");
+    (void)list_blocks(t->params, blocks);
+    mixt_status status = mixt__device_upload(t->device, g->blocks, blocks, bytes);
+    mixt__free(blocks);
+    return status == MIXT_OK ? mixt__device_sum_blocks(t->device, g->blocks, g->block_count, NULL) : status;
+}
+
+void mixt__integrity_renew_later(mixt__trainer *t)
+{
+    t->integrity.stale = true;
+    t->integrity.found = false;
+}
+
+mixt_status mixt__integrity_renew(mixt__trainer *t)
+{
+    mixt__integrity *g = &t->integrity;
+    if (!g->memory || !g->stale)
+        return MIXT_OK;
+    MIXT_TRY(mixt__device_zero(t->device, g->damage, sizeof *g->damage));
+    MIXT_TRY(sum_segments(t));
+    MIXT_TRY(make_blocks(t));
+    g->stale = false;
+    return MIXT_OK;
+}
+
+static bool is_due(const mixt__trainer *t)
+{
+    return t->settings.integrity_every > 0 && t->attempts % t->settings.integrity_every == 0;
+}
+
+mixt_status mixt__integrity_begin(mixt__trainer *t)
+{
+    mixt__integrity *g = &t->integrity;
+    if (!g->memory)
+        return MIXT_OK;
+    MIXT_TRY(mixt__integrity_renew(t));
+    if (t->update.statistics_count)
+        MIXT_TRY(mixt__device_check_statistics(t->device, &t->update));
+    return g->block_count && is_due(t) ? mixt__device_sum_blocks(t->device, g->blocks, g->block_count, g->damage)
+                                       : MIXT_OK;
+}
+
+mixt_status mixt__integrity_read(mixt__trainer *t, const mixt__update *update)
+{
+    if (!is_summed(t))
+        return MIXT_OK;
+    return mixt__ranks_sharded(t) ? mixt__sharded_each(t, update, read_group, t)
+                                  : mixt__device_check_copies(t->device, update);
+}
+
+mixt_status mixt__integrity_judge(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__update own = *update;
+    const mixt__ranks *r = &t->ranks;
+    if (!is_summed(t))
+        return MIXT_OK;
+    if (mixt__ranks_sharded(t)) {
+        own.segments = r->shards.own;
+        own.segment_count = r->shards.own_first[r->shards.owners.groups];
+    }
+    return mixt__device_judge_sums(t->device, &own);
+}
+
+mixt_status mixt__integrity_report(mixt__trainer *t)
+{
+    mixt__damage *told = &mixt__feed_result(&t->feed)->damage;
+    return t->integrity.memory ? mixt__device_copy(t->device, told, t->integrity.damage, sizeof *told) : MIXT_OK;
+}
+
+/* ---- what was found ---- */
+
+/** The running statistic with this element. */
+static int32_t state_at(const mixt__params *p, int64_t element)
+{
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->state_offset[i] >= 0 && element >= p->state_offset[i] &&
+            element < p->state_offset[i] + p->table[i].count)
+            return (int32_t)i;
+    return -1;
+}
+
+/** The parameter to name; -1: none. */
+static int32_t param_of(const mixt__trainer *t, const mixt__damage *d)
+{
+    const mixt__params *p = t->params;
+    mixt__still_block block;
+    if (d->what < MIXT_SUMMED)
+        return mixt__ranks_sharded(t) ? t->ranks.shards.own[d->which].param : p->segments[d->which].param;
+    if (d->what == MIXT_DAMAGED_STATE)
+        return state_at(p, d->which);
+    bool known = d->what != MIXT_DAMAGED_CONTROL &&
+                 mixt__device_download(t->device, &block, &t->integrity.blocks[d->which], sizeof block) == MIXT_OK;
+    return known ? block.param : -1;
+}
+
+static void describe(mixt__trainer *t, int64_t step, const mixt__damage *d)
+{
+    mixt__integrity_finding *f = &t->integrity.finding;
+    int32_t param = param_of(t, d);
+    *f = (mixt__integrity_finding){.step = step, .rank = -1, .what = names[d->what]};
+    snprintf(f->parameter, sizeof f->parameter, "%s", param >= 0 ? t->params->table[param].name : "");
+    char of[160] = "";
+    if (param >= 0)
+        snprintf(of, sizeof of, " of '%s'", f->parameter);
+    snprintf(f->text, sizeof f->text,
+             "hardware: update %lld found the %s%s changed in memory since %s written: a bit has flipped, or "
+             "something wrote where it must not",
+             (long long)step, f->what, of, d->what == MIXT_DAMAGED_STATE ? "they were" : "it was");
+    t->integrity.found = true;
+}
+
+mixt_status mixt__integrity_take_in(mixt__trainer *t, int64_t step, const mixt__damage *damage)
+{
+    const mixt__integrity *g = &t->integrity;
+    if (!g->memory || !damage->found || g->stale)
+        return MIXT_OK;
+    if (!g->found)
+        describe(t, step, damage);
+    return g->told ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s; go on from the last checkpoint", g->finding.text);
+}
+
+mixt_status mixt__integrity_look(mixt__trainer *t, int64_t step)
+{
+    mixt__damage damage = {0};
+    if (t->integrity.memory && !t->integrity.stale)
+        MIXT_TRY(mixt__device_download(t->device, &damage, t->integrity.damage, sizeof damage));
+    return mixt__integrity_take_in(t, step, &damage);
+}
+
+const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *t)
+{
+    return t->integrity.found ? &t->integrity.finding : NULL;
+}
+
+void mixt__trainer_tell_damage(mixt__trainer *t)
+{
+    t->integrity.told = true;
+}
+
+/* ---- all of it ---- */
+
+/** What was written last, on the host. */
+static mixt_status download_sums(const mixt__trainer *t, mixt__segment_sums *sums)
+{
+    mixt__control control;
+    MIXT_TRY(mixt__device_download(t->device, &control, t->control, sizeof control));
+    return mixt__device_download(t->device, sums, t->integrity.sums[control.step & 1],
+                                 (size_t)t->params->segment_count * sizeof *sums);
+}
+
+/** Puts what was written back, where reading it has found something else: it is found again whoever reads it. */
+static mixt_status compare_sums(mixt__trainer *t, const mixt__segment_sums *then, const mixt__segment_sums *now)
+{
+    mixt__damage found = {0};
+    for (int64_t s = 0; s < t->params->segment_count; s++)
+        for (int i = 0; i < MIXT_SUMMED; i++)
+            if (then[s].words[i] != now[s].words[i])
+                found = found.found ? found : (mixt__damage){1, i, (int32_t)s};
+    if (!found.found)
+        return MIXT_OK;
+    mixt__control control;
+    MIXT_TRY(mixt__device_download(t->device, &control, t->control, sizeof control));
+    MIXT_TRY(mixt__device_upload(t->device, t->integrity.sums[control.step & 1], then,
+                                 (size_t)t->params->segment_count * sizeof *then));
+    return mixt__integrity_take_in(t, t->attempts, &found);
+}
+
+static mixt_status verify_segments(mixt__trainer *t)
+{
+    size_t count = (size_t)t->params->segment_count;
+    mixt__segment_sums *sums = mixt__alloc((2 * count + 1) * sizeof *sums);
+    mixt_status status = sums ? download_sums(t, sums) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for sums");
+    if (status == MIXT_OK)
+        status = sum_segments(t);
+    if (status == MIXT_OK)
+        status = download_sums(t, sums + count);
+    if (status == MIXT_OK)
+        status = compare_sums(t, sums, sums + count);
+    mixt__free(sums);
+    return status;
+}
+
+static mixt_status damaged(const mixt__trainer *t)
+{
+    return mixt__fail(MIXT_ERROR_DATA, "%s: this state is not saved", t->integrity.finding.text);
+}
+
+mixt_status mixt__integrity_verify(mixt__trainer *t)
+{
+    mixt__integrity *g = &t->integrity;
+    if (!g->memory)
+        return MIXT_OK;
+    MIXT_TRY(mixt__device_synchronize(t->device));
+    MIXT_TRY(mixt__integrity_renew(t));
+    MIXT_TRY(mixt__integrity_look(t, t->attempts)); // whether an update has found something that nobody heard of
+    if (!g->found && is_summed(t))
+        MIXT_TRY(verify_segments(t));
+    if (!g->found && t->update.statistics_count && !t->hand_gradients)
+        MIXT_TRY(mixt__device_check_statistics(t->device, &t->update));
+    if (!g->found && g->block_count)
+        MIXT_TRY(mixt__device_sum_blocks(t->device, g->blocks, g->block_count, g->damage));
+    MIXT_TRY(mixt__integrity_look(t, t->attempts));
+    return g->found ? damaged(t) : MIXT_OK;
+}
+
+mixt_status mixt__trainer_put_control(mixt__trainer *t, mixt__control *control)
+{
+    mixt__control_seal(control);
+    return mixt__device_upload(t->device, t->control, control, sizeof *control);
+}

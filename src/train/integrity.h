@@ -1,0 +1,77 @@
+/* Whether the state of training is as it was written, to the bit.
+ *
+ * An update reads and writes every weight and moment: it sums what it writes, by parameter, and what it reads at the
+ * next (backend/training.h). What the two differ in has changed in memory in between: hardware, or a stray write. No
+ * byte is moved for it. What an update does not read is checked beside it: working copies and frozen parameters every
+ * so many updates, running statistics before the first pass, the control block in each step control.
+ *
+ * One pass reads and writes, so the verdict comes when the update has been applied: it is in the update's result. From
+ * then on nothing is saved until a state is restored; whoever makes updates gets an error, unless he asked to look at
+ * what was found himself. State that was written by others than updates is summed anew.
+ */
+#ifndef MIXT_TRAIN_INTEGRITY_H
+#define MIXT_TRAIN_INTEGRITY_H
+
+#include "backend/backend.h"
+
+typedef struct mixt__trainer mixt__trainer;
+typedef struct mixt__params mixt__params;
+
+/** What was found, for people. */
+typedef struct mixt__integrity_finding {
+    int64_t step;        // of the update that found it
+    int rank;            // -1: there is one
+    const char *what;    // "first moments", "working copies", …
+    char parameter[128]; // "": no one of them
+    char text[320];
+} mixt__integrity_finding;
+
+typedef struct mixt__integrity {
+    char *memory;                // device: all of the following
+    mixt__segment_sums *sums[2]; // by segment, of ranks that shard by those that are this one's
+    mixt__damage *damage;
+    mixt__still_block *blocks; // frozen parameters and a teacher's
+    int64_t block_count;
+    bool stale; // sums are made anew before the next update
+    bool told;  // somebody looks at what is found; else it is a failure
+    bool found;
+    mixt__integrity_finding finding;
+} mixt__integrity;
+
+/** Bytes that it takes of the device. Needs compile. */
+size_t mixt__integrity_bytes(const mixt__trainer *trainer);
+mixt_status mixt__integrity_take(mixt__trainer *trainer);
+void mixt__integrity_release(mixt__trainer *trainer);
+/** What an update needs to know of it. */
+void mixt__integrity_fill(mixt__trainer *trainer);
+
+/** Before anything of update `attempts`: sums that are to be made anew, and what no pass has moved yet. */
+mixt_status mixt__integrity_begin(mixt__trainer *trainer);
+/** Between step control and the update. */
+mixt_status mixt__integrity_read(mixt__trainer *trainer, const mixt__update *update);
+/** After it. */
+mixt_status mixt__integrity_judge(mixt__trainer *trainer, const mixt__update *update);
+/** Sends what was found along with the step's result. */
+mixt_status mixt__integrity_report(mixt__trainer *trainer);
+/** Takes in what a result says. Fails where something was found that nobody looks at. */
+mixt_status mixt__integrity_take_in(mixt__trainer *trainer, int64_t step, const mixt__damage *damage);
+/** The same as the device has it now. */
+mixt_status mixt__integrity_look(mixt__trainer *trainer, int64_t step);
+
+/** State was written by others than an update: it counts as right. */
+void mixt__integrity_renew_later(mixt__trainer *trainer);
+/** Sums are made anew, where that was asked for. */
+mixt_status mixt__integrity_renew(mixt__trainer *trainer);
+
+/** What was found in an update whose result was taken in, and is in the state still; NULL: nothing. */
+const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *trainer);
+/** From here on results come back whatever was found: somebody asks mixt__trainer_damage. */
+void mixt__trainer_tell_damage(mixt__trainer *trainer);
+
+/** Whether all state is as it was written, by reading all of it; waits for what was issued. Before it is saved. */
+mixt_status mixt__integrity_verify(mixt__trainer *trainer);
+
+/** A control block that is complete but for its sum, to the device. */
+mixt_status mixt__trainer_put_control(mixt__trainer *trainer, mixt__control *control);
+
+#endif
