@@ -352,6 +352,7 @@ static mixt_status say_damage(const mixt__diagnose_request *r, const mixt__integ
     snprintf(r->words->parameter, sizeof r->words->parameter, "%s", found->parameter);
     mixt__layer_of(d->parameter, r->words->layers[0]);
     snprintf(r->words->text, sizeof r->words->text, "%s", found->text);
+    d->persists = mixt__integrity_heal(r->ring->trainer) != MIXT_OK;
     return MIXT_OK;
 }
 

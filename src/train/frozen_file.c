@@ -155,3 +155,31 @@ mixt_status mixt__frozen_file_put(mixt__params *p, int32_t index, const mixt__fr
     mixt__free(values);
     return status;
 }
+
+static mixt_status restore_all(mixt__params *p, const mixt__checkpoint *c)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        mixt__frozen_tensor found;
+        if (!mixt__params_is_frozen(p, i))
+            continue;
+        MIXT_TRY(mixt__frozen_file_find(c, &p->table[i], &found));
+        MIXT_TRY(mixt__frozen_file_put(p, i, &found));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__frozen_file_restore(mixt__params *p, mixt__frozen_file *file)
+{
+    mixt__frozen_file now = {.bytes = 0};
+    mixt__safetensors *tensors = NULL;
+    if (!*file->path)
+        return mixt__fail(MIXT_ERROR_STATE, "frozen parameters are in no file yet");
+    MIXT_TRY(measure(file->path, &now));
+    if (now.bytes != file->bytes || now.sum != file->sum)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is not what was written", file->path);
+    MIXT_TRY(mixt__safetensors_open(file->path, &tensors));
+    mixt_status status = restore_all(p, &(mixt__checkpoint){.frozen = tensors, .state = tensors});
+    mixt__safetensors_close(tensors);
+    file->version = p->frozen.version;
+    return status;
+}

@@ -22,6 +22,9 @@ mixt_status mixt__frozen_file_write(const mixt__params *params, const char *path
 mixt_status mixt__frozen_file_add(const mixt__params *params, const char *folder, mixt__frozen_file *file,
                                   mixt__checkpoint_file *files, int64_t *count);
 
+/** Gives frozen parameters the values that were written, where that file is what it was. */
+mixt_status mixt__frozen_file_restore(mixt__params *params, mixt__frozen_file *file);
+
 /** A frozen parameter in a checkpoint. */
 typedef struct mixt__frozen_tensor {
     const mixt__safetensors *file; // that has it

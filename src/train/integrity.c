@@ -4,8 +4,10 @@
 #include "train/dist/sharded.h"
 #include "train/trainer_inside.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LINE = 64 };
 
@@ -265,7 +267,7 @@ static void describe(mixt__trainer *t, int64_t step, const mixt__damage *d)
 {
     mixt__integrity_finding *f = &t->integrity.finding;
     int32_t param = param_of(t, d);
-    *f = (mixt__integrity_finding){.step = step, .rank = -1, .what = names[d->what]};
+    *f = (mixt__integrity_finding){.step = step, .rank = -1, .what = names[d->what], .kind = (mixt__damaged)d->what};
     snprintf(f->parameter, sizeof f->parameter, "%s", param >= 0 ? t->params->table[param].name : "");
     char of[160] = "";
     if (param >= 0)
@@ -303,6 +305,27 @@ const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *t)
 void mixt__trainer_tell_damage(mixt__trainer *t)
 {
     t->integrity.told = true;
+}
+
+/* ---- what no snapshot has ---- */
+
+mixt_status mixt__integrity_keep_frozen(mixt__trainer *t, const char *folder)
+{
+    mixt__checkpoint_file unused[1];
+    int64_t count = 0;
+    if (!t->integrity.memory || !mixt__params_have_frozen(t->params))
+        return MIXT_OK;
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+    return mixt__frozen_file_add(t->params, folder, &t->frozen_file, unused, &count);
+}
+
+mixt_status mixt__integrity_heal(mixt__trainer *t)
+{
+    int kind = (int)t->integrity.finding.kind;
+    if (kind == MIXT_DAMAGED_FROZEN)
+        return mixt__frozen_file_restore(t->params, &t->frozen_file);
+    return kind == MIXT_DAMAGED_TEACHER ? t->teacher.load(t->teacher.user, t->params) : MIXT_OK;
 }
 
 /* ---- all of it ---- */

@@ -20,7 +20,8 @@ typedef struct mixt__params mixt__params;
 /** What was found, for people. */
 typedef struct mixt__integrity_finding {
     int64_t step;        // of the update that found it
-    int rank;            // -1: there is one
+    int rank;            // that has it; -1: there is one
+    mixt__damaged kind;  // or of mixt__summed
     const char *what;    // "first moments", "working copies", …
     char parameter[128]; // "": no one of them
     char text[320];
@@ -67,6 +68,12 @@ mixt_status mixt__integrity_renew(mixt__trainer *trainer);
 const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *trainer);
 /** From here on results come back whatever was found: somebody asks mixt__trainer_damage. */
 void mixt__trainer_tell_damage(mixt__trainer *trainer);
+
+/** What no snapshot has, so that it can be put right where it is what was found: frozen parameters, in a file of
+ *  FOLDER. */
+mixt_status mixt__integrity_keep_frozen(mixt__trainer *trainer, const char *folder);
+/** Puts those right, and a teacher's, where they are what was found. Fails where they cannot be. */
+mixt_status mixt__integrity_heal(mixt__trainer *trainer);
 
 /** Whether all state is as it was written, by reading all of it; waits for what was issued. Before it is saved. */
 mixt_status mixt__integrity_verify(mixt__trainer *trainer);

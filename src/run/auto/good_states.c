@@ -10,6 +10,7 @@
 #include "run/resume.h"
 #include "run/run.h"
 #include "store/json.h"
+#include "train/integrity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +24,21 @@ size_t mixt__good_states_bytes(const mixt_run *run)
                                    : 0;
 }
 
+static const char *folder_of(const mixt_run *run, char folder[MIXT_CHECKPOINT_PATH - 32])
+{
+    snprintf(folder, MIXT_CHECKPOINT_PATH - 32, "%s/checkpoints", run->dir.path);
+    return folder;
+}
+
 void mixt__good_states_open(mixt__good_states *g, mixt_run *run)
 {
     int64_t every = mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY);
     *g = (mixt__good_states){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
     mixt_status mine = mixt__snapshots_open(&g->ring, run->experiment.trainer->inner, every);
+    char folder[MIXT_CHECKPOINT_PATH - 32];
+    if (mine == MIXT_OK && !run->group &&
+        mixt__integrity_keep_frozen(run->experiment.trainer->inner, folder_of(run, folder)) != MIXT_OK)
+        mixt__run_note(run, true, "frozen weights that change in memory cannot be put right: %s", mixt_error_text());
     g->open = mixt__run_agree_once(run, mine) == MIXT_OK;
     if (g->open)
         return;
@@ -122,12 +133,6 @@ void mixt__good_states_take(mixt_run *run, const mixt__loop_state *state)
 }
 
 /* ---- checkpoints ---- */
-
-static const char *folder_of(const mixt_run *run, char folder[MIXT_CHECKPOINT_PATH - 32])
-{
-    snprintf(folder, MIXT_CHECKPOINT_PATH - 32, "%s/checkpoints", run->dir.path);
-    return folder;
-}
 
 /** The newest checkpoint's update; -1: there is none. */
 static int64_t newest(const mixt_run *run)
