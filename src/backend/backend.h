@@ -166,8 +166,9 @@ typedef struct mixt__backend {
      * update->damage, and nobody waits. */
     /** Sums of the state as it is: after it was written by others than an update. */
     mixt_status (*sum_segments)(mixt__device *device, const mixt__update *update);
-    /** Takes the working copies off, where they are due: between step_control and the update, which writes them. */
-    mixt_status (*check_copies)(mixt__device *device, const mixt__update *update);
+    /** Between step_control and the update: takes off what that does not read, the working copies where they are due;
+     *  of an update that is skipped all. */
+    mixt_status (*check_segments)(mixt__device *device, const mixt__update *update);
     /** After the update: whether it has read what was written before. */
     mixt_status (*judge_sums)(mixt__device *device, const mixt__update *update);
     /** Before the passes that move them: whether running statistics are those that were kept. */

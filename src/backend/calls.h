@@ -180,9 +180,9 @@ static inline mixt_status mixt__device_sum_segments(mixt__device *device, const 
     return device->backend->sum_segments(device, update);
 }
 
-static inline mixt_status mixt__device_check_copies(mixt__device *device, const mixt__update *update)
+static inline mixt_status mixt__device_check_segments(mixt__device *device, const mixt__update *update)
 {
-    return device->backend->check_copies(device, update);
+    return device->backend->check_segments(device, update);
 }
 
 static inline mixt_status mixt__device_judge_sums(mixt__device *device, const mixt__update *update)

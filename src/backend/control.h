@@ -130,6 +130,18 @@ static MIXT_DEVICE inline bool mixt__copies_due(const mixt__update *update, cons
     return update->check_every > 0 && (control->step + control->skipped) % update->check_every == 0;
 }
 
+/** Whether what was read of a segment is not what was written. What an update that is applied has read went off what
+ *  was written before it; what was read for one that is skipped stands below 0 by itself. */
+static MIXT_DEVICE inline bool mixt__sums_differ(const mixt__update *update, const mixt__segment_sums *before,
+                                                 const mixt__segment_sums *now, int what)
+{
+    if (update->control->found_inf)
+        return before->words[what] + now->words[what] != 0;
+    if (what == MIXT_SUMMED_COPY && !mixt__copies_due(update, update->control))
+        return false;
+    return before->words[what] != 0;
+}
+
 /** Notes that something is not as it was written; what was noted before stays. */
 static MIXT_DEVICE inline void mixt__damage_note(mixt__damage *damage, int what, int64_t which)
 {
@@ -137,6 +149,13 @@ static MIXT_DEVICE inline void mixt__damage_note(mixt__damage *damage, int what,
         damage->what = what;
         damage->which = (int32_t)which;
     }
+}
+
+/** Before anything of it is changed: whether the block is what was written. */
+static MIXT_DEVICE inline void mixt__control_check(const mixt__control *control, mixt__damage *damage)
+{
+    if (damage && control->sum != mixt__control_sum(control))
+        mixt__damage_note(damage, MIXT_DAMAGED_CONTROL, -1);
 }
 
 /** What the coming update is made with if it is applied: known before its gradients are. */
@@ -153,8 +172,6 @@ static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const 
 {
     const mixt__scaling *scaling = &update->scaling;
     bool dynamic = scaling->enabled && scaling->dynamic;
-    if (update->damage && control->sum != mixt__control_sum(control))
-        mixt__damage_note(update->damage, MIXT_DAMAGED_CONTROL, -1);
     double unscale = update->gradient_factor / (double)control->scale, norm = sqrt(sum_squares) * unscale;
     control->grad_norm = (float)norm;
     found_inf = found_inf || update->skip || !(norm <= (double)FLT_MAX) || !(unscale <= (double)FLT_MAX);

@@ -148,7 +148,7 @@ static mixt_status sum_group(void *user, const mixt__update *own, int64_t group)
 static mixt_status read_group(void *user, const mixt__update *own, int64_t group)
 {
     (void)group;
-    return own->segment_count ? mixt__device_check_copies(((mixt__trainer *)user)->device, own) : MIXT_OK;
+    return own->segment_count ? mixt__device_check_segments(((mixt__trainer *)user)->device, own) : MIXT_OK;
 }
 
 /** Of all segments that this rank updates. */
@@ -215,7 +215,7 @@ mixt_status mixt__integrity_read(mixt__trainer *t, const mixt__update *update)
     if (!is_summed(t))
         return MIXT_OK;
     return mixt__ranks_sharded(t) ? mixt__sharded_each(t, update, read_group, t)
-                                  : mixt__device_check_copies(t->device, update);
+                                  : mixt__device_check_segments(t->device, update);
 }
 
 mixt_status mixt__integrity_judge(mixt__trainer *t, const mixt__update *update)

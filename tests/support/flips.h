@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FLIP_EVERY = 3, FLIPS_MAX_ROLES = 8 + MIXT_DTYPE_COUNT };
+enum { FLIPS_APART = 9 }; // updates, at most
 
 /** Runs of the trials. */
 typedef struct flip_model {
@@ -42,7 +42,7 @@ enum { FLIP_MODELS = 6 };
 typedef struct flips {
     mixt__rng rng;
     int wanted, made, found, wrong, late; // wrong: another parameter or part was named
-    int64_t heard, step;                  // updates heard of; the one after which the pending flip was made
+    int64_t wait, step;                   // updates until the next flip; the one after which the newest was made
     bool pending;
     char parameter[128], what[32];
     bool print;
@@ -125,7 +125,7 @@ static void flip_found(flips *f, const mixt_diagnosis *d)
                  strstr(d->text, f->what);
     f->found += named;
     f->wrong += !named;
-    f->late += named && d->step != f->step + 1;
+    f->late += named && d->step > f->step + 1;
     if (f->print || !named)
         printf("  %s%s\n", named ? "" : "not what was flipped: ", d->text);
     f->pending = false;
@@ -140,15 +140,18 @@ static mixt_status flip_hear(void *user, mixt_run *run, const mixt_event *event)
     if (event->kind != MIXT_EVENT_STEP || f->made == f->wanted || f->pending || mixt__trainer_damage(t))
         return MIXT_OK;
     bool last = t->attempts + 2 > run->experiment.total_steps;
-    return ++f->heard % FLIP_EVERY || last ? MIXT_OK : flip_one(f, t);
+    if (f->wait-- > 0 || last)
+        return MIXT_OK;
+    f->wait = (int64_t)mixt__rng_below(&f->rng, FLIPS_APART);
+    return flip_one(f, t);
 }
 
 /** Trains a model with or without flips. @param f NULL: without @param more settings, ended by NULL */
 static mixt_status flip_train(const flip_model *m, const char *out, flips *f, const char *const *more)
 {
-    const char *settings[48] = {"device=cpu",       "threads=1",       "train.steps=60",
+    const char *settings[48] = {"device=cpu",       "threads=1",       "train.steps=90",
                                 "train.batch=8",    "auto.steer=true", "auto.snapshot_every=5",
-                                "auto.retries=100", "auto.cooldown=1", "train.validate_every=60",
+                                "auto.retries=100", "auto.cooldown=1", "train.validate_every=90",
                                 "watch.every=0",    "seed=3"};
     char folder[600];
     int count = 11;

@@ -292,10 +292,10 @@ static mixt_status sum_segments(mixt__device *device, const mixt__update *update
     return end(mixt__backend_cpu.sum_segments(device, update));
 }
 
-static mixt_status check_copies(mixt__device *device, const mixt__update *update)
+static mixt_status check_segments(mixt__device *device, const mixt__update *update)
 {
     begin();
-    return end(mixt__backend_cpu.check_copies(device, update));
+    return end(mixt__backend_cpu.check_segments(device, update));
 }
 
 static mixt_status judge_sums(mixt__device *device, const mixt__update *update)
@@ -403,7 +403,7 @@ static void fill(void)
     discrete.lamb_moments = lamb_moments;
     discrete.lamb_weights = lamb_weights;
     discrete.sum_segments = sum_segments;
-    discrete.check_copies = check_copies;
+    discrete.check_segments = check_segments;
     discrete.judge_sums = judge_sums;
     discrete.check_statistics = check_statistics;
     discrete.sum_blocks = sum_blocks;

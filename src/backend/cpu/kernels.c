@@ -135,10 +135,10 @@ static mixt_status sum_segments(mixt__device *device, const mixt__update *update
     return mixt__cpu_sum_segments(update);
 }
 
-static mixt_status check_copies(mixt__device *device, const mixt__update *update)
+static mixt_status check_segments(mixt__device *device, const mixt__update *update)
 {
     mixt__device_enter(device);
-    return mixt__cpu_check_copies(update);
+    return mixt__cpu_check_segments(update);
 }
 
 static mixt_status judge_sums(mixt__device *device, const mixt__update *update)
@@ -213,7 +213,7 @@ const mixt__backend mixt__backend_cpu = {
     .lamb_ratio = mixt__cpu_lamb_ratio,
     .lamb_weights = lamb_weights,
     .sum_segments = sum_segments,
-    .check_copies = check_copies,
+    .check_segments = check_segments,
     .judge_sums = judge_sums,
     .check_statistics = check_statistics,
     .sum_blocks = sum_blocks,

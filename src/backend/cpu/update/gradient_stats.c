@@ -4,6 +4,7 @@
  */
 #include "backend/cpu/update/training.h"
 
+#include "backend/control.h"
 #include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
 
@@ -65,6 +66,7 @@ mixt_status mixt__cpu_step_control(const mixt__update *update)
     double sum_squares = 0;
     for (int64_t i = 0; i < update->segment_count; i++)
         sum_squares += update->stats[i].sum_squares;
+    mixt__control_check(update->control, update->damage);
     update->control->bad_segment = first_bad(update);
     mixt__control_advance(update->control, update, sum_squares, update->control->bad_segment >= 0);
     return MIXT_OK;

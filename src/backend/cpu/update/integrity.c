@@ -49,21 +49,25 @@ static uint64_t sum_of_copy(const mixt__update *update, const mixt__segment_chun
                            (size_t)(chunk->count * size));
 }
 
-static void sum_chunk(const mixt__update *update, const mixt__segment_chunk *chunk)
+static void add_all(const mixt__update *update, const mixt__segment_chunk *chunk, mixt__segment_sums *sums)
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
-    uint64_t *sums = chunk->sums->written.words;
-    sums[MIXT_SUMMED_WEIGHT] += sum_of(&update->weight, segment, chunk);
-    sums[MIXT_SUMMED_MOMENT1] += sum_of(&update->moments[0], segment, chunk);
-    sums[MIXT_SUMMED_MOMENT2] += sum_of(&update->moments[1], segment, chunk);
-    sums[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
+    sums->words[MIXT_SUMMED_WEIGHT] += sum_of(&update->weight, segment, chunk);
+    sums->words[MIXT_SUMMED_MOMENT1] += sum_of(&update->moments[0], segment, chunk);
+    sums->words[MIXT_SUMMED_MOMENT2] += sum_of(&update->moments[1], segment, chunk);
+    sums->words[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
+}
+
+static void write_all(const mixt__update *update, const mixt__segment_chunk *chunk)
+{
+    add_all(update, chunk, &chunk->sums->written);
 }
 
 mixt_status mixt__cpu_sum_segments(const mixt__update *update)
 {
     for (int i = 0; i < 2; i++)
         memset(update->sums[i], 0, (size_t)update->segment_count * sizeof *update->sums[i]);
-    mixt__segment_chunks_sum(update, sum_chunk);
+    mixt__segment_chunks_sum(update, write_all);
     return MIXT_OK;
 }
 
@@ -72,22 +76,27 @@ static void read_copy(const mixt__update *update, const mixt__segment_chunk *chu
     chunk->sums->read.words[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
 }
 
-mixt_status mixt__cpu_check_copies(const mixt__update *update)
+static void read_all(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
-    if (!update->control->found_inf && mixt__copies_due(update, update->control))
+    add_all(update, chunk, &chunk->sums->read);
+}
+
+mixt_status mixt__cpu_check_segments(const mixt__update *update)
+{
+    if (update->control->found_inf)
+        mixt__segment_chunks_sum(update, read_all);
+    else if (mixt__copies_due(update, update->control))
         mixt__segment_chunks_sum(update, read_copy);
     return MIXT_OK;
 }
 
 mixt_status mixt__cpu_judge_sums(const mixt__update *update)
 {
-    mixt__segment_sums *before = update->sums[(update->control->step & 1) ^ 1];
-    int checked = mixt__copies_due(update, update->control) ? MIXT_SUMMED : MIXT_SUMMED_COPY;
-    if (update->control->found_inf)
-        return MIXT_OK;
+    const mixt__control *control = update->control;
+    mixt__segment_sums *now = update->sums[control->step & 1], *before = update->sums[(control->step & 1) ^ 1];
     for (int64_t s = 0; s < update->segment_count; s++)
-        for (int i = 0; i < checked; i++)
-            if (before[s].words[i])
+        for (int i = 0; i < MIXT_SUMMED; i++)
+            if (mixt__sums_differ(update, &before[s], &now[s], i))
                 mixt__damage_note(update->damage, i, s);
     memset(before, 0, (size_t)update->segment_count * sizeof *before);
     return MIXT_OK;

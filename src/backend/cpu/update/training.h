@@ -11,7 +11,7 @@ mixt_status mixt__cpu_optimizer_step(const mixt__update *update);
 
 /* integrity: see backend.h */
 mixt_status mixt__cpu_sum_segments(const mixt__update *update);
-mixt_status mixt__cpu_check_copies(const mixt__update *update);
+mixt_status mixt__cpu_check_segments(const mixt__update *update);
 mixt_status mixt__cpu_judge_sums(const mixt__update *update);
 mixt_status mixt__cpu_sum_blocks(mixt__still_block *blocks, int64_t count, mixt__damage *damage);
 mixt_status mixt__cpu_check_statistics(const mixt__update *update);

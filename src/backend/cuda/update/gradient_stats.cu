@@ -156,6 +156,7 @@ static __device__ __forceinline__ void control_by_block(const mixt__update &upda
         bad = min(bad, first[i]);
     }
     mixt__control control = *update.control;
+    mixt__control_check(&control, update.damage);
     control.bad_segment = bad == INT32_MAX ? -1 : table.order[bad];
     mixt__control_next(&control, &update, sum, bad != INT32_MAX, coming);
     *update.control = control;
