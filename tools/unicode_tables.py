@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_tables.inc: classes of code points and the folding of BERT's uncased vocabularies.
+"""Writes src/base/unicode_tables.inc: classes of code points and the folding of BERT's uncased vocabularies.
 
-    tools/unicode_tables.py > src/data/unicode_tables.inc
+    tools/unicode_tables.py > src/base/unicode_tables.inc
 
 The tokenizers that mixt is compared with follow Unicode 16: install the package unicodedata2 16.0 where Python's own
 tables are older. The classes are what regular expressions call \\p{L}, \\p{N}, \\s, \\p{P}, \\p{Mn} and the controls

@@ -16,6 +16,7 @@
 #include "mixt/adopt.h"
 #include "mixt/advise.h"
 #include "mixt/bench.h"
+#include "mixt/chat.h"
 #include "mixt/compare.h"
 #include "mixt/compute.h"
 #include "mixt/config.h"

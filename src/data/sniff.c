@@ -6,7 +6,7 @@
 #include "data/data.h"
 
 #include "base/files.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <stdio.h>
 #include <string.h>

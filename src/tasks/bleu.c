@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/names.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "data/text/bpe.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #define GOLDEN "tests/data/tokens"
 

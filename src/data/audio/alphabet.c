@@ -1,7 +1,7 @@
 /* The letters of texts, and texts as numbers. A letter is a character of UTF-8; its number is its place in the order of
  * bytes, from 1 on: 0 is the blank of CTC. */
 #include "data/audio/audio.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * taken as they stand, but for blanks at both ends: whoever wants one case writes one.
  */
 #include "data/audio/audio.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #include "data/text/gpt2_files.h"
 #include "data/hash.h"
 #include "data/names.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <string.h>
 

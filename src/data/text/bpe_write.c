@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/data.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 #include "mixt/tokenizer.h"
 #include "store/file.h"
 

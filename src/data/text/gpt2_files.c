@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "data/data.h"
 #include "data/hash.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 #include "store/json.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
  */
 #include "data/text/bpe.h"
 #include "data/text/gpt2_files.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

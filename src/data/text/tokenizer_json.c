@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/text/gpt2_files.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 #include "data/text/words_learn.h"
 
 #include <string.h>

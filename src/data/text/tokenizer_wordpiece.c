@@ -8,7 +8,7 @@
 #include "data/text/gpt2_files.h"
 #include "data/hash.h"
 #include "data/text/tokenizer.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 #include "data/text/words_learn.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Ready token files: mixt's own (*.tokens), or raw 16-bit tokens (*.bin) once the vocabulary's size is known. */
 #include "base/files.h"
-#include "data/unicode.h"
+#include "base/unicode.h"
 #include "data/text/windows.h"
 
 #include <ctype.h>

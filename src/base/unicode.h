@@ -3,8 +3,8 @@
  * The tables are those of Unicode 16, made by tools/unicode_tables.py. This is no normalisation library: folding is
  * exactly what BERT's uncased vocabularies were made with, mark order included only as far as marks survive it.
  */
-#ifndef MIXT_DATA_UNICODE_H
-#define MIXT_DATA_UNICODE_H
+#ifndef MIXT_BASE_UNICODE_H
+#define MIXT_BASE_UNICODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

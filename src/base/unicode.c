@@ -1,5 +1,5 @@
 /* UTF-8, and tables that are searched by halving; ASCII has a table of its own. */
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct code_fold {
 #define P MIXT_CODE_PUNCTUATION
 #define M MIXT_CODE_MARK
 #define C MIXT_CODE_CONTROL
-#include "data/unicode_tables.inc"
+#include "base/unicode_tables.inc"
 
 // clang-format off
 const uint8_t mixt__code_ascii[128] = {
