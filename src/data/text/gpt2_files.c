@@ -57,10 +57,9 @@ int64_t mixt__gpt2_unprint(const char *text, int64_t size, unsigned char *bytes)
 bool mixt__vocabulary_file(const char *folder, const char *name, const char *other, char *path, size_t size)
 {
     const char *names[] = {name, other};
-    for (int i = 0; i < 2; i++) {
-        if (!names[i] || snprintf(path, size, "%s/%s", folder, names[i]) >= (int)size)
-            continue;
-        if (mixt__path_is_file(path))
+    for (int i = 0; i < 4; i++) { // each as it is, or gzip
+        const char *of = names[i / 2], *suffix = i % 2 ? ".gz" : "";
+        if (of && snprintf(path, size, "%s/%s%s", folder, of, suffix) < (int)size && mixt__path_is_file(path))
             return true;
     }
     return false;

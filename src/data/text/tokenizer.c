@@ -106,12 +106,12 @@ static mixt_status choose_kind(const char *name, const char *folder, const mixt_
     }
     if (!folder || !*folder)
         *kind = &mixt__tokenizer_bytes;
+    else if (mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, sizeof path))
+        *kind = &mixt__tokenizer_json; // says how text is cut; files beside it do not
     else if (mixt__vocabulary_file(folder, "vocab.bpe", "merges.txt", path, sizeof path))
         *kind = &mixt__tokenizer_gpt2;
     else if (mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
         *kind = &mixt__tokenizer_wordpiece;
-    else if (mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, sizeof path))
-        *kind = &mixt__tokenizer_json;
     return *kind ? MIXT_OK
                  : mixt__fail(MIXT_ERROR_FILE,
                               "%s: no vocabulary here; expected a folder with %s, vocab.txt (WordPiece), or "
@@ -153,6 +153,7 @@ void mixt_tokenizer_close(mixt_tokenizer *t)
     if (t->kind->close)
         t->kind->close(t);
     mixt__vocabulary_free(&t->vocabulary);
+    mixt__added_free(&t->added);
     mixt__free(t);
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/handles.h"
 #include "base/progress.h"
-#include "data/text/vocabulary.h"
+#include "data/text/added_tokens.h"
 
 #include <stdio.h>
 
@@ -37,6 +37,14 @@ typedef struct mixt__tokenizer_kind {
     void (*worker_free)(void *worker);
     mixt_status (*encode)(const mixt_tokenizer *tokenizer, void *worker, const unsigned char *text, int64_t size,
                           mixt__tokens *tokens);
+    /** Where `encode` treats the beginning of a text or writes it otherwise first (NULL: neither): a part of a text in
+     *  which added tokens are; what it is written as, freed with mixt__free; and the tokens of that. */
+    mixt_status (*part)(const mixt_tokenizer *tokenizer, void *worker, const unsigned char *text, int64_t size,
+                        bool first, mixt__tokens *tokens);
+    mixt_status (*normalise)(const mixt_tokenizer *tokenizer, const unsigned char *text, int64_t size, bool first,
+                             unsigned char **made, int64_t *bytes);
+    mixt_status (*encode_normal)(const mixt_tokenizer *tokenizer, void *worker, const unsigned char *text, int64_t size,
+                                 mixt__tokens *tokens);
     /** The last place in (low, high] where the text may be cut, low when there is none. */
     int64_t (*boundary)(const unsigned char *text, int64_t low, int64_t high);
     /** Bytes from the start that may be cut at boundaries at all; NULL: every one. */
@@ -53,6 +61,7 @@ struct mixt_tokenizer {
     uint64_t fingerprint; // of kind, vocabulary and settings
     mixt__special_tokens special;
     mixt__vocabulary vocabulary; // empty for bytes
+    mixt__added_tokens added;    // that a text may have written out
     void *state;                 // of the kind
     int holders;                 // beside the owner
 };
@@ -84,6 +93,9 @@ mixt_status mixt__tokenize(const mixt__tokenize_job *job);
 /** The same into an array. */
 mixt_status mixt__tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size,
                                    mixt__tokens *tokens);
+/** The tokens of a text in which added tokens are written out. @param worker of the kind; see worker_new */
+mixt_status mixt__tokenizer_encode_marked(const mixt_tokenizer *tokenizer, void *worker, const void *text, int64_t size,
+                                          mixt__tokens *tokens);
 /** Writes the text of tokens; `more` when other tokens went before. Exact for bytes and gpt2; WordPiece puts single
  *  blanks between words. */
 mixt_status mixt__tokenizer_decode(const mixt_tokenizer *tokenizer, const uint32_t *ids, int64_t count, bool more,

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/normal.h"
 #include "data/text/gpt2_files.h"
 #include "base/unicode.h"
 #include "data/text/words_learn.h"
@@ -95,6 +96,18 @@ static int64_t llama3_end(const unsigned char *text, int64_t size, int64_t at, i
     return spaces_end(text, size, at);
 }
 
+/** GPT-2's rule between digits, each of which is a piece of its own. */
+static int64_t digits_end(const unsigned char *text, int64_t size, int64_t begin)
+{
+    int bytes;
+    int64_t at = begin;
+    if (class_at(text, size, at, &bytes) == MIXT_CODE_NUMBER)
+        return at + bytes;
+    while (at < size && class_at(text, size, at, &bytes) != MIXT_CODE_NUMBER)
+        at += bytes; // the rule sees no further
+    return mixt__gpt2_piece_end(text, at, begin);
+}
+
 /* ---- over bytes ---- */
 
 /** Between something and the blank behind it: no piece of either rule reaches across. */
@@ -129,18 +142,56 @@ static mixt_status encode_piece(const mixt_tokenizer *t, void *worker, const uns
     return MIXT_OK;
 }
 
-static mixt_status encode_bytes(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
-                                mixt__tokens *tokens)
+static mixt_status encode_composed(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                   mixt__tokens *tokens)
 {
     const mixt__json_tables *j = t->state;
     int64_t valid = mixt__utf8_valid(text, size);
     for (int64_t at = 0; at < valid;) {
-        int64_t end =
-            j->rule == MIXT_JSON_GPT2 ? mixt__gpt2_piece_end(text, valid, at) : llama3_end(text, valid, at, j->digits);
+        int64_t end = j->rule == MIXT_JSON_LLAMA3   ? llama3_end(text, valid, at, j->digits)
+                      : j->rule == MIXT_JSON_DIGITS ? digits_end(text, valid, at)
+                                                    : mixt__gpt2_piece_end(text, valid, at);
         MIXT_TRY(encode_piece(t, worker, text + at, end - at, tokens));
         at = end;
     }
     return mixt__bpe_encode(&j->bpe, worker, text + valid, size - valid, tokens); // what is no UTF-8 is one piece
+}
+
+/** As a normalizer writes it. A text is cut for threads at blanks, which compose with nothing. */
+static mixt_status compose(const mixt_tokenizer *t, const unsigned char *text, int64_t size, bool first,
+                           unsigned char **made, int64_t *bytes)
+{
+    const mixt__json_tables *j = t->state;
+    (void)first;
+    if (j->compose && mixt__utf8_valid(text, size) == size)
+        return mixt__normal_compose(text, size, made, bytes);
+    *made = mixt__alloc_uninit((size_t)size);
+    *bytes = size;
+    if (!*made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to tokenise in");
+    memcpy(*made, text, (size_t)size);
+    return MIXT_OK;
+}
+
+static mixt_status encode_bytes(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                mixt__tokens *tokens)
+{
+    const mixt__json_tables *j = t->state;
+    int64_t valid = mixt__utf8_valid(text, size), bytes;
+    unsigned char *made;
+    if (!j->compose || valid < size || !mixt__normal_may_change(text, size))
+        return encode_composed(t, worker, text, size, tokens);
+    MIXT_TRY(mixt__normal_compose(text, size, &made, &bytes));
+    mixt_status status = encode_composed(t, worker, made, bytes, tokens);
+    mixt__free(made);
+    return status;
+}
+
+static mixt_status encode_bytes_part(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                     bool first, mixt__tokens *tokens)
+{
+    (void)first;
+    return encode_bytes(t, worker, text, size, tokens);
 }
 
 static mixt_status decode_bytes(const mixt_tokenizer *t, uint32_t id, bool first, FILE *stream)
@@ -188,8 +239,8 @@ static int64_t word_end(const unsigned char *text, int64_t size, int64_t at, boo
     return at;
 }
 
-static mixt_status encode_sentence(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
-                                   mixt__tokens *tokens)
+static mixt_status encode_words(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                bool prefix, mixt__tokens *tokens)
 {
     const mixt__json_tables *j = t->state;
     mixt__tokens symbols = {0};
@@ -197,7 +248,7 @@ static mixt_status encode_sentence(const mixt_tokenizer *t, void *worker, const 
     for (int64_t at = 0; status == MIXT_OK && at < size;) {
         int64_t end = word_end(text, size, at, j->words);
         symbols.count = 0;
-        if (at == 0 && j->prefix)
+        if (at == 0 && prefix)
             status = add_symbol(t, (const unsigned char *)" ", 1, &symbols);
         while (status == MIXT_OK && at < end) {
             int bytes;
@@ -210,6 +261,50 @@ static mixt_status encode_sentence(const mixt_tokenizer *t, void *worker, const 
     }
     mixt__tokens_free(&symbols);
     return status;
+}
+
+/** Whether a blank goes in front of a part of a text; `first`: of its beginning. */
+static bool prefixed(const mixt__json_tables *j, const unsigned char *text, int64_t size, bool first)
+{
+    bool blank = size > 0 && (text[0] == ' ' || (size >= 3 && !memcmp(text, MIXT_SENTENCE_BLANK, 3)));
+    return j->prefix && (first || !j->prefix_first) && !(j->prefix_lone && blank);
+}
+
+static mixt_status encode_sentence(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                   mixt__tokens *tokens)
+{
+    return encode_words(t, worker, text, size, prefixed(t->state, text, size, true), tokens);
+}
+
+static mixt_status encode_sentence_part(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                        bool first, mixt__tokens *tokens)
+{
+    return encode_words(t, worker, text, size, prefixed(t->state, text, size, first), tokens);
+}
+
+static mixt_status encode_replaced(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                   mixt__tokens *tokens)
+{
+    return encode_words(t, worker, text, size, false, tokens);
+}
+
+/** Blanks as U+2581, one in front where the vocabulary wants it. */
+static mixt_status replace_blanks(const mixt_tokenizer *t, const unsigned char *text, int64_t size, bool first,
+                                  unsigned char **made, int64_t *bytes)
+{
+    unsigned char *to = *made = mixt__alloc_uninit((size_t)size * 3 + 4);
+    if (!to)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to tokenise in");
+    if (prefixed(t->state, text, size, first))
+        to = (unsigned char *)memcpy(to, MIXT_SENTENCE_BLANK, 3) + 3;
+    for (int64_t i = 0; i < size; i++) {
+        if (text[i] == ' ')
+            to = (unsigned char *)memcpy(to, MIXT_SENTENCE_BLANK, 3) + 3;
+        else
+            *to++ = text[i];
+    }
+    *bytes = to - *made;
+    return MIXT_OK;
 }
 
 /** The byte that a token like <0x0A> stands for; -1: none. */
@@ -284,6 +379,9 @@ static const mixt__tokenizer_kind sentence = {
     .worker_new = worker_new,
     .worker_free = worker_free,
     .encode = encode_sentence,
+    .part = encode_sentence_part,
+    .normalise = replace_blanks,
+    .encode_normal = encode_replaced,
     .boundary = nowhere,
     .divisible = never,
     .decode = decode_sentence,
@@ -302,7 +400,7 @@ static mixt_status open_json(mixt_tokenizer *t, const char *folder)
     if (!j)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its vocabulary", folder);
     j->start = j->end = j->unknown = -1;
-    MIXT_TRY(mixt__tokenizer_json_read(folder, &t->vocabulary, j, &t->fingerprint));
+    MIXT_TRY(mixt__tokenizer_json_read(folder, &t->vocabulary, j, &t->added, &t->fingerprint));
     t->special.start = j->start;
     t->special.end = j->end;
     t->special.unknown = j->unknown;
@@ -318,6 +416,9 @@ const mixt__tokenizer_kind mixt__tokenizer_json = {
     .worker_new = worker_new,
     .worker_free = worker_free,
     .encode = encode_bytes,
+    .part = encode_bytes_part,
+    .normalise = compose,
+    .encode_normal = encode_composed,
     .boundary = boundary,
     .divisible = divisible,
     .decode = decode_bytes,

@@ -25,6 +25,7 @@ typedef struct reader {
     const json_t *root, *model;
     mixt__vocabulary *vocabulary;
     mixt__json_tables *tables;
+    mixt__added_tokens *added;
     mixt__arena arena;
 } reader;
 
@@ -60,22 +61,42 @@ static mixt_status read_split(const reader *r, const json_t *split)
                : MIXT_OK;
 }
 
+/** ByteLevel. @param own whether it cuts text by a rule of its own, GPT-2's */
+static mixt_status read_level(const reader *r, const json_t *level, bool own)
+{
+    if (strcmp(text_of(level, "type"), "ByteLevel") || own == json_is_false(json_object_get(level, "use_regex")))
+        return refuse(r, "its pre_tokenizer,", text_of(level, "type"));
+    if (json_is_true(json_object_get(level, "add_prefix_space")))
+        return refuse(r, "its pre_tokenizer,", "ByteLevel with add_prefix_space");
+    return MIXT_OK;
+}
+
 /** Over bytes, with or without a rule in front. */
 static mixt_status read_byte_level(const reader *r, const json_t *pre)
 {
     const json_t *steps = json_object_get(pre, "pretokenizers"), *level = pre;
     if (!strcmp(text_of(pre, "type"), "Sequence")) {
         level = json_array_get(steps, 1);
+        const json_t *digits = json_array_get(steps, 0);
+        if (json_array_size(steps) == 2 && !strcmp(text_of(digits, "type"), "Digits")) {
+            r->tables->rule =
+                json_is_true(json_object_get(digits, "individual_digits")) ? MIXT_JSON_DIGITS : MIXT_JSON_GPT2;
+            return r->tables->rule == MIXT_JSON_DIGITS ? read_level(r, level, true)
+                                                       : refuse(r, "its pre_tokenizer,", "Digits in groups");
+        }
         if (json_array_size(steps) != 2 || strcmp(text_of(json_array_get(steps, 0), "type"), "Split"))
             return refuse(r, "its pre_tokenizer,", "Sequence");
         MIXT_TRY(read_split(r, json_array_get(steps, 0)));
     }
-    bool rule = level != pre, own = !json_is_false(json_object_get(level, "use_regex"));
-    if (strcmp(text_of(level, "type"), "ByteLevel") || rule == own)
-        return refuse(r, "its pre_tokenizer,", text_of(level, "type"));
-    if (json_is_true(json_object_get(level, "add_prefix_space")))
-        return refuse(r, "its pre_tokenizer,", "ByteLevel with add_prefix_space");
-    return MIXT_OK;
+    return read_level(r, level, level == pre);
+}
+
+/** A normalizer that writes blanks as U+2581. */
+static bool is_replace(const json_t *step)
+{
+    return !strcmp(text_of(step, "type"), "Replace") &&
+           !strcmp(text_of(json_object_get(step, "pattern"), "String"), " ") &&
+           !strcmp(text_of(step, "content"), MIXT_SENTENCE_BLANK);
 }
 
 /** Llama 2's own way: a normalizer that puts a blank in front and replaces all. */
@@ -83,13 +104,14 @@ static bool is_sentence_normalizer(const json_t *normalizer, bool *prefix)
 {
     const json_t *steps = json_object_get(normalizer, "normalizers");
     *prefix = false;
+    if (is_replace(normalizer)) // Gemma's
+        return true;
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
         const char *type = text_of(step, "type");
         if (!strcmp(type, "Prepend") && !strcmp(text_of(step, "prepend"), MIXT_SENTENCE_BLANK))
             *prefix = true;
-        else if (strcmp(type, "Replace") || strcmp(text_of(json_object_get(step, "pattern"), "String"), " ") ||
-                 strcmp(text_of(step, "content"), MIXT_SENTENCE_BLANK))
+        else if (!is_replace(step))
             return false;
     }
     return !strcmp(text_of(normalizer, "type"), "Sequence") && json_array_size(steps) > 0;
@@ -98,14 +120,19 @@ static bool is_sentence_normalizer(const json_t *normalizer, bool *prefix)
 static mixt_status read_sentence(const reader *r, const json_t *pre, const json_t *normalizer)
 {
     r->tables->rule = MIXT_JSON_SENTENCE;
-    if (json_is_object(pre)) { // Metaspace: later files' way
+    bool idle = !strcmp(text_of(pre, "type"), "Split") && is_replace(normalizer) &&
+                !strcmp(text_of(json_object_get(pre, "pattern"), "String"), " "); // no blanks are left to cut at
+    if (json_is_object(pre) && !idle) {                                           // Metaspace: later files' way
         const char *scheme = text_of(pre, "prepend_scheme");
         if (strcmp(text_of(pre, "type"), "Metaspace") || strcmp(text_of(pre, "replacement"), MIXT_SENTENCE_BLANK) ||
             !json_is_false(json_object_get(pre, "split")))
             return refuse(r, "its pre_tokenizer,", text_of(pre, "type"));
         r->tables->prefix = strcmp(scheme, "never") != 0;
+        r->tables->prefix_first = !strcmp(scheme, "first");
+        r->tables->prefix_lone = true;
         return json_is_object(normalizer) ? refuse(r, "its normalizer,", text_of(normalizer, "type")) : MIXT_OK;
     }
+    r->tables->replaced = true;
     return is_sentence_normalizer(normalizer, &r->tables->prefix)
                ? MIXT_OK
                : refuse(r, "its normalizer,", text_of(normalizer, "type"));
@@ -120,7 +147,8 @@ static mixt_status read_rule(const reader *r)
         return refuse(r, "its model,", "BPE with dropout");
     if (json_is_true(json_object_get(r->model, "byte_fallback")))
         return read_sentence(r, pre, normalizer);
-    if (json_is_object(normalizer))
+    r->tables->compose = !strcmp(text_of(normalizer, "type"), "NFC");
+    if (json_is_object(normalizer) && !r->tables->compose)
         return refuse(r, "its normalizer,", text_of(normalizer, "type"));
     r->tables->whole = json_is_true(json_object_get(r->model, "ignore_merges"));
     return read_byte_level(r, pre);
@@ -156,6 +184,28 @@ static mixt_status check_tokens(const reader *r, mixt__span *tokens, int64_t cou
     return mixt__fail(status, "%s: token %lld is there twice", r->path, (long long)twice);
 }
 
+/** Keeps a token that may be written out in a text. */
+static mixt_status keep_added(const reader *r, const json_t *token)
+{
+    mixt__added_token made = {.left = json_is_true(json_object_get(token, "lstrip")),
+                              .right = json_is_true(json_object_get(token, "rstrip")),
+                              .word = json_is_true(json_object_get(token, "single_word")),
+                              .normal = json_is_true(json_object_get(token, "normalized")),
+                              .id = (uint32_t)json_integer_value(json_object_get(token, "id"))};
+    const char *text = text_of(token, "content");
+    char *own = NULL;
+    if (made.normal && r->tables->replaced) { // the normalizer has been at it
+        const char *blank = r->tables->prefix ? MIXT_SENTENCE_BLANK : "";
+        if (strchr(text, ' ') || asprintf(&own, "%s%s", blank, text) < 0)
+            return refuse(r, "its added token", text);
+    }
+    made.text = (unsigned char *)(own ? own : text);
+    made.size = (int64_t)strlen((const char *)made.text);
+    mixt_status status = made.size ? mixt__added_put(r->added, &made) : MIXT_OK;
+    free(own);
+    return status;
+}
+
 static mixt_status read_tokens(reader *r)
 {
     json_t *vocab = json_object_get(r->model, "vocab"), *added = json_object_get(r->root, "added_tokens"), *value;
@@ -184,6 +234,8 @@ static mixt_status read_tokens(reader *r)
         if (status == MIXT_OK)
             status = put_token(r, tokens, count, text, strlen(text), json_is_integer(id) ? json_integer_value(id) : -1,
                                false);
+        if (status == MIXT_OK && r->added)
+            status = keep_added(r, value);
     }
     if (status == MIXT_OK)
         status = check_tokens(r, tokens, count);
@@ -325,13 +377,13 @@ static mixt_status load(const char *folder, char *path, size_t room, mixt__bytes
 }
 
 mixt_status mixt__tokenizer_json_read(const char *folder, mixt__vocabulary *vocabulary, mixt__json_tables *tables,
-                                      uint64_t *fingerprint)
+                                      mixt__added_tokens *added, uint64_t *fingerprint)
 {
     char path[4200];
     mixt__bytes file = {0};
     json_t *root;
     MIXT_TRY(load(folder, path, sizeof path, &file, &root));
-    reader r = {.path = path, .vocabulary = vocabulary, .tables = tables, .root = root};
+    reader r = {.path = path, .vocabulary = vocabulary, .tables = tables, .added = added, .root = root};
     r.model = json_object_get(root, "model");
     mixt_status status = read_all(&r, file.size);
     *fingerprint = mixt__hash_bytes(1, file.bytes, file.size);
