@@ -170,6 +170,7 @@ static void environment_is_compared(void **state)
         [MIXT_ENV_REPLAY] = {"0", NULL},
         [MIXT_ENV_DEVICE] = {NULL, NULL},
         [MIXT_ENV_PROFILES] = {NULL, NULL},
+        [MIXT_ENV_NOW] = {NULL, NULL},
     };
     _Static_assert(sizeof rows / sizeof rows[0] == MIXT_ENV_COUNT, "say whether a checkpoint depends on the new one");
     mixt_trainer_options base = OPTIONS();

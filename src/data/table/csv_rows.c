@@ -1,7 +1,7 @@
 /* The rows of a CSV file, field by field, as cells. What cannot be read is named by line and column. */
 #include "data/table/csv_reader.h"
 
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <math.h>
 #include <stdio.h>
