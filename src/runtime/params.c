@@ -317,6 +317,7 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
     float *values = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
     void *low = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
     mixt_status status = values && low ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round the parameters");
+    p->written++;
     for (int32_t i = 0; status == MIXT_OK && i < p->count; i++) {
         const mixt__param_copy *copy = &p->copies[i];
         if (copy->dtype == MIXT_DTYPE_NONE || copy->dtype == p->frozen.home[i] ||
@@ -419,6 +420,7 @@ mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values
 {
     size_t bytes = (size_t)p->table[index].count * sizeof *values;
     const mixt__param_role *kept = &p->roles[MIXT_PARAM_KEPT];
+    p->written++;
     if (mixt__params_is_frozen(p, index))
         return mixt__frozen_set(p, index, values);
     if (is_cut(p, index))

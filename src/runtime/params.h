@@ -71,6 +71,7 @@ typedef struct mixt__params {
     int moments; // per parameter; -1: there is no training
     bool shared; // the weights are another's: see mixt__params_share
     bool taken;  // weights have memory
+    int64_t written; // times that something else than an update wrote values
     mixt__param_role roles[MIXT_PARAM_ROLES];
     float *whole;             // borrowed: all weights, where someone has collected them; else NULL
     mixt__params_shard shard; // see mixt__params_share_out

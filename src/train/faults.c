@@ -283,8 +283,10 @@ static void set_rate(mixt__trainer *t)
 /** A loss that is scaled by infinity has gradients that overflow. */
 static mixt_status scale_by_infinity(mixt__trainer *t)
 {
-    float infinite = INFINITY;
-    return mixt__device_upload(t->device, &t->control->seed, &infinite, sizeof infinite);
+    mixt__control control;
+    MIXT_TRY(mixt__trainer_fetch_control(t, &control));
+    control.seed = INFINITY;
+    return mixt__trainer_put_control(t, &control);
 }
 
 mixt_status mixt__faults_begin(mixt__trainer *t)

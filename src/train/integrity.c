@@ -181,15 +181,23 @@ void mixt__integrity_renew_later(mixt__trainer *t)
     t->integrity.found = false;
 }
 
+/** Whether values were written since the sums were made. */
+static bool is_stale(const mixt__trainer *t)
+{
+    return t->integrity.stale || t->integrity.written != t->params->written;
+}
+
 mixt_status mixt__integrity_renew(mixt__trainer *t)
 {
     mixt__integrity *g = &t->integrity;
-    if (!g->memory || !g->stale)
+    if (!g->memory || !is_stale(t))
         return MIXT_OK;
+    mixt__integrity_renew_later(t);
     MIXT_TRY(mixt__device_zero(t->device, g->damage, sizeof *g->damage));
     MIXT_TRY(sum_segments(t));
     MIXT_TRY(make_blocks(t));
     g->stale = false;
+    g->written = t->params->written;
     return MIXT_OK;
 }
 
@@ -282,7 +290,7 @@ static void describe(mixt__trainer *t, int64_t step, const mixt__damage *d)
 mixt_status mixt__integrity_take_in(mixt__trainer *t, int64_t step, const mixt__damage *damage)
 {
     const mixt__integrity *g = &t->integrity;
-    if (!g->memory || !damage->found || g->stale)
+    if (!g->memory || !damage->found || is_stale(t))
         return MIXT_OK;
     if (!g->found)
         describe(t, step, damage);

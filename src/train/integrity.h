@@ -34,6 +34,7 @@ typedef struct mixt__integrity {
     mixt__still_block *blocks; // frozen parameters and a teacher's
     int64_t block_count;
     bool stale; // sums are made anew before the next update
+    int64_t written; // what the parameters counted when sums were made (runtime/params.h)
     bool told;  // somebody looks at what is found; else it is a failure
     bool found;
     mixt__integrity_finding finding;

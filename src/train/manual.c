@@ -138,8 +138,8 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     control.grad_factor = 1.0f;
     control.found_inf = 0;
     mixt__control_bias(&control, &t->update.optimizer);
+    MIXT_TRY(mixt__integrity_renew(t)); // by the number of the last update
     MIXT_TRY(mixt__trainer_put_control(t, &control));
-    MIXT_TRY(mixt__integrity_renew(t));
     MIXT_TRY(mixt__integrity_read(t, &t->update));
     MIXT_TRY(mixt__device_optimizer_step(t->device, &t->update));
     MIXT_TRY(mixt__integrity_judge(t, &t->update));

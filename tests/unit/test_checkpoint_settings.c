@@ -138,6 +138,8 @@ static void options_are_compared(void **state)
         ROW(inject_overflow, 4, "inject_overflow: 0 -> 4"),
         ROW(faults, "nan_data@90", NULL),
         {FIELD(frozen), OPTIONS(.frozen = "int8", .freeze = "fc.weight"), "frozen: auto -> int8"},
+        ROW(no_integrity, true, NULL), // the same bits
+        ROW(integrity_every, 7, NULL),
     };
     size_t count = sizeof rows / sizeof rows[0];
     check_complete(rows, count);

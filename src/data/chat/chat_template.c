@@ -225,7 +225,7 @@ static mixt_status render_value(const mixt_chat_template *chat, const json_t *va
                                 const mixt_chat_render_options *options, char **text, size_t *size)
 {
     const json_t *messages = json_is_object(value) ? json_object_get(value, "messages") : value;
-    json_t *others = json_is_object(value) ? json_copy((json_t *)value) : json_object();
+    json_t *others = json_is_object(value) ? mixt__json_copy(value) : json_object();
     mixt_status status = check_messages(name, messages);
     if (status == MIXT_OK &&
         (!others || (options->bos && mixt__json_set(others, "bos_token", mixt__json_string(options->bos))) ||
