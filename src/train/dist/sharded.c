@@ -435,6 +435,8 @@ static mixt__update update_of(const mixt__trainer *t, const mixt__update *update
     own.weight.data = mixt__params_weights(p) + (p->shard.masters ? 0 : slice->begin - slice->at);
     own.gradient.data = own_gradients(p, group);
     own.statistics_count = group ? 0 : update->statistics_count; // they are settled once
+    for (int i = 0; i < 2; i++)
+        own.sums[i] = update->sums[i] ? update->sums[i] + r->shards.own_first[group] : NULL;
     return own;
 }
 
