@@ -223,6 +223,7 @@ mixt_status mixt__discrete_round_copies(const mixt__trainer *t)
     u.gradient = u.weight;
     u.moments[0] = u.moments[1] = (mixt__update_role){0};
     u.statistics_count = 0;
+    u.sums[0] = u.sums[1] = NULL;
     u.control = t->ranks.discrete.still;
     return mixt__device_optimizer_step(t->device, &u);
 }
