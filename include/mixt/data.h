@@ -75,7 +75,9 @@ typedef struct mixt_data_options {
                                   more. A target is never filled in */
     const char *columns;     /**< csv: columns to predict from, names or numbers from 1, "age,sex,4"; default: all */
     const char *drop;        /**< csv: columns to leave out, likewise; default: none, but for what says nothing */
-    mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
+    mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels or tokens. One
+                                   target to regress on is learned with mean 0 and deviation 1 where it is STANDARD,
+                                   else as it is */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */
     const char *means, *stds; /**< the same for each channel, "0.485,0.456,0.406", both or neither */

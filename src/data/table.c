@@ -283,7 +283,8 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
-/** Values are learned with mean 0 and deviation 1, those of the training part; a program's own as they are. `train` is
+/** Values are learned with mean 0 and deviation 1, those of the training part; a program's own as they are, as
+ *  all where inputs are. `train` is
  *  the training file's table for a part with its own. */
 static mixt_status scale_targets(mixt_data *data, const mixt__table_reader *reader, const table_state *state,
                                  const mixt__table *train)
@@ -292,7 +293,8 @@ static mixt_status scale_targets(mixt_data *data, const mixt__table_reader *read
     const mixt__table *table = train ? train : &state->table;
     mixt__shares shares = state->shares;
     int64_t *rows = NULL, count = table->rows;
-    if (data->arrays || !state->table.values || state->table.value_count != 1)
+    if (data->arrays || !state->table.values || state->table.value_count != 1 ||
+        data->options.normalise != MIXT_NORMALISE_STANDARD)
         return MIXT_OK;
     if (like) {
         data->info.target_mean = like->info.target_mean;

@@ -2,6 +2,7 @@
 #include "inspect/profile.h"
 
 #include "graph/op.h"
+#include "train/integrity.h"
 #include "train/lengths.h"
 
 #include <math.h>
@@ -69,7 +70,7 @@ typedef struct pass {
 enum { PASSES = 3 };
 
 /** The passes that end a step, as rows of their own. */
-static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profile_row rows[PASSES])
+static mixt_status time_update(mixt__trainer *t, int64_t runs, mixt_profile_row rows[PASSES])
 {
     const mixt__update *u = mixt__trainer_update(t);
     mixt__device *b = mixt__trainer_device(t);
@@ -103,6 +104,7 @@ static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profil
         rows[i].format = MIXT_DTYPE_FP32;
         rows[i].bytes = passes[i].bytes;
     }
+    mixt__integrity_renew_later(t); // no step has made them
     return MIXT_OK;
 }
 

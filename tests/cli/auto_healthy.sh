@@ -16,7 +16,7 @@ cat >raw.yaml <<'Y'
 model: mlp
 threads: 1
 device: cpu
-data: {kind: csv, task: values}
+data: {kind: csv, task: values, normalise: unit}
 net: {hidden: [32, 32]}
 train: {epochs: 0, steps: 150, batch: 32}
 auto: {steer: true}

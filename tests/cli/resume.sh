@@ -90,7 +90,7 @@ model: mlp
 precision: fp32
 threads: 1
 net: {hidden: [4]}
-data: {kind: csv, path: outlier}
+data: {kind: csv, path: outlier, normalise: unit}
 train: {epochs: 0, steps: 11000, validate_every: 100000, batch: 4, lr: 0.00001, checkpoint_every: 10555, keep: 100}
 YAML
 train thin.yaml out=thin

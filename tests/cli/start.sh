@@ -60,6 +60,7 @@ five digits 'data     digits: 256 samples to train on, 256 to validate on; 10 cl
     'memory   [0-9.]+ KiB for the step, [0-9.]+ KiB for validation, [0-9.]+ [KM]iB for the data; in all [0-9.]+ [KM]iB \(cpu\)'
 told tiny.yaml data.kind=csv data.path=values.csv data.limit=0 train.batch=8 precision=fp16
 five "a CSV of values" 'data     csv values.csv: 72 samples to train on, 8 to validate on; 1 value each' \
+    "         target: mean .*, std .*: the loss is of \(target - mean\) / std, predictions and other figures are in the target's units" \
     'input    4 numbers; normalised: mean .*, std .*' \
     'model    mlp, 97 parameters; predicts values by mean squared error' \
     'formats  fp16: .*% of matrix work in fp16, norms and loss in fp32; loss scale 65536, dynamic' \
@@ -155,12 +156,14 @@ has 'warning: from_1.csv: no sample is of class 0: classes count from 0, and 4 a
 told tiny.yaml $csv data.path=classes.csv data.task=values
 has '^model .* predicts values' "classes as values"
 
-told tiny.yaml $csv data.path=large.csv
+told tiny.yaml $csv data.path=large.csv data.normalise=unit
 has 'warning: targets reach 3.8e\+04: the first loss will be about 1e\+09' "large targets"
+told tiny.yaml $csv data.path=large.csv
+hasnt warning "large targets with deviation 1"
 told tiny.yaml $csv data.path=small.csv
 hasnt warning "targets of some hundreds"
 rows beyond.csv '1000 * i'
-"$mixt" train tiny.yaml $csv data.path=beyond.csv precision=fp16 out=beyond >out 2>said # may end either way
+"$mixt" train tiny.yaml $csv data.path=beyond.csv precision=fp16 data.normalise=unit out=beyond >out 2>said # may end either way
 has 'warning: targets reach 8e\+04, beyond what fp16 holds' "targets beyond FP16"
 
 npy="data.kind=npy data.labels=labels.npy data.limit=0"
