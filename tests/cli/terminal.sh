@@ -40,7 +40,7 @@ shown 40 eval run | grep -q 'the most frequent mistakes' || fail "40 columns: no
 # ---- small losses keep their digits ----
 
 for i in $(seq 64); do echo "$((i % 5)),$((i % 3)),0.0001$((i % 2))"; done >small.csv
-printf 'model: mlp\nnet: {hidden: [4]}\ndata: {kind: csv, path: small.csv}\ntrain: {epochs: 200, batch: 8, lr: 0.01, schedule: cosine}\n' >small.yaml
+printf 'model: mlp\nnet: {hidden: [4]}\ndata: {kind: csv, path: small.csv, normalise: unit}\ntrain: {epochs: 200, batch: 8, lr: 0.01, schedule: cosine}\n' >small.yaml
 "$mixt" train small.yaml out=small -q || fail "train on small values"
 "$mixt" eval small >said
 grep -q 'loss 0\.0000' said && { fail "a small loss is shown without digits"; cat said; }
