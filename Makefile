@@ -14,7 +14,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks fuzz bench check abi install clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks test-package fuzz bench check abi install package clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -33,6 +33,8 @@ help:
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
 	@echo "make abi        renews the record of the binary interface (tests/abi), where a change of it is meant"
+	@echo "make package    $(BUILD)-package/dist: an archive to unpack anywhere, and Debian packages (the CUDA backend in both where nvcc is; PACKAGE=-DMIXT_CUDA=OFF leaves it out)"
+	@echo "make test-package  both on a bare Debian 12, made by debootstrap (needs root)"
 	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
 
 setup:
@@ -136,5 +138,11 @@ install: build
 	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
 	cmake --install $(BUILD)
 
+package: setup
+	tools/package.sh $(BUILD)-package $(PACKAGE)
+
+test-package: package
+	bash tests/package/bare.sh $(BUILD)-package/dist || [ $$? = 77 ]
+
 clean:
-	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz $(BUILD)-package

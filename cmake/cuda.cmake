@@ -61,4 +61,4 @@ endforeach()
 list(REMOVE_DUPLICATES cuda_folders)
 set_target_properties(mixt_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None
                       BUILD_RPATH "${cuda_folders}" INSTALL_RPATH "${cuda_folders}")
-install(TARGETS mixt_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mixt_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixt COMPONENT cuda)

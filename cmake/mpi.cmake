@@ -14,4 +14,4 @@ target_include_directories(mixt_mpi PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJ
 target_compile_definitions(mixt_mpi PRIVATE _GNU_SOURCE)
 target_compile_options(mixt_mpi PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes)
 target_link_libraries(mixt_mpi PRIVATE MPI::MPI_C)
-install(TARGETS mixt_mpi DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mixt_mpi DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixt COMPONENT mpi)

@@ -20,4 +20,4 @@ target_link_libraries(mixt_nccl PRIVATE ${NCCL_LIBRARY} ${CUDART_LIBRARY} Thread
 target_link_options(mixt_nccl PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/nccl_exports.map -Wl,--no-undefined)
 get_filename_component(nccl_folder ${NCCL_LIBRARY} DIRECTORY)
 set_target_properties(mixt_nccl PROPERTIES BUILD_RPATH "${nccl_folder}" INSTALL_RPATH "${nccl_folder}")
-install(TARGETS mixt_nccl DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mixt_nccl DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixt COMPONENT cuda)

@@ -31,7 +31,7 @@ static void own_folder(char *folder)
 
 void *mixt__library_open(const char *name, const char *given, bool global, char *problem, size_t size)
 {
-    static const char *const places[] = {"", "/..", "/../lib", "/../lib/x86_64-linux-gnu"};
+    static const char *const places[] = {"", "/mixt", "/..", "/../lib/mixt", "/../lib/x86_64-linux-gnu/mixt"};
     char folder[PATH_SIZE], path[PATH_SIZE + 64];
     int flags = RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL);
     void *library = NULL;

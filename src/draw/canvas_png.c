@@ -55,7 +55,7 @@ static void cover_segment(png *p, double x0, double y0, double x1, double y1, do
         for (int x = left; x <= right; x++) {
             double ax = x + 0.5 - x0, ay = y + 0.5 - y0;
             double along = length > 0 ? fmax(0, fmin(1, (ax * dx + ay * dy) / length)) : 0;
-            double away = hypot(ax - along * dx, ay - along * dy);
+            double across = ax - along * dx, down = ay - along * dy, away = sqrt(across * across + down * down);
             cover(p, x, y, width / 2 + 0.5 - away);
         }
     widen(p, left, top, right, bottom);
