@@ -228,6 +228,8 @@ typedef struct mixt_attention_options {
     float scale;        /**< of the scores; default MIXT_AUTO: 1/sqrt(head size) */
     mixt_value lengths; /**< INT32 (B), 0 to S: only so many keys of an entry are there, the others are padding;
                            default: all are */
+    int64_t window;     /**< with causal: position t sees itself and window - 1 positions before it; default 0: all */
+    float softcap;      /**< scores become softcap · tanh(score / softcap); default 0: they stay */
 } mixt_attention_options;
 MIXT_API void mixt_attention_options_default(mixt_attention_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_attention_options .struct_size = sizeof(mixt_attention_options), .scale = MIXT_AUTO

@@ -5,6 +5,9 @@
  * Gradient: (q, k, v, dst, lse, grad_dst[, lengths]) → (grad_q, grad_k, grad_v). The scores are never kept. All of q,
  * k, v and their gradients may be strided views, so that one packed product makes and takes them.
  *
+ * With a window a query of causal attention sees itself and the window - 1 keys before it. With a soft cap the scaled
+ * scores become softcap · tanh(score / softcap).
+ *
  * With lengths, INT32 (B), only so many keys of an entry are there, from 0 to S: those behind are not read and have
  * gradients of 0. A row that sees no key at all is 0, and its lse minus infinity.
  */
@@ -68,10 +71,13 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     return MIXT_OK;
 }
 
-/** Two products of T·S·C each; half of them when causal. */
+/** Two products of T·S·C each; half of them when causal, less with a window. */
 static double forward_flops(const mixt__shape *q, const mixt__shape *k, const mixt__attention_attrs *at)
 {
-    double full = 4.0 * (double)mixt__shape_count(q) * (double)k->dims[1];
+    double full = 4.0 * (double)mixt__shape_count(q) * (double)k->dims[1], keys = (double)k->dims[1];
+    double window = (double)at->window;
+    if (window > 0 && window < keys)
+        return full * (window / keys) * (1 - window / keys / 2);
     return at->causal ? full / 2 : full;
 }
 
@@ -98,10 +104,15 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
     return mixt__gradient_emit(g, &mixt__op_attention_grad, node->attrs, in, lengths ? 7 : 6, node->in);
 }
 
-static void describe(const void *attrs, char *text, size_t size)
+void mixt__attention_describe(const void *attrs, char *text, size_t size)
 {
     const mixt__attention_attrs *at = attrs;
-    snprintf(text, size, "%lld heads%s", (long long)at->heads, at->causal ? ", causal" : "");
+    char window[40] = "", cap[40] = "";
+    if (at->window)
+        snprintf(window, sizeof window, ", window %lld", (long long)at->window);
+    if (at->softcap > 0)
+        snprintf(cap, sizeof cap, ", soft cap %g", (double)at->softcap);
+    snprintf(text, size, "%lld heads%s%s%s", (long long)at->heads, at->causal ? ", causal" : "", window, cap);
 }
 
 const mixt__op mixt__op_attention = {
@@ -114,7 +125,7 @@ const mixt__op mixt__op_attention = {
     .infer = infer,
     .grad = grad,
     .flops = flops,
-    .describe = describe,
+    .describe = mixt__attention_describe,
 };
 
 static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
@@ -135,7 +146,7 @@ const mixt__op mixt__op_attention_grad = {
     .matrix_work = true,
     .infer = grad_infer,
     .flops = grad_flops,
-    .describe = describe,
+    .describe = mixt__attention_describe,
 };
 
 MIXT_PLAY(mixt_attention_with, out[0] = mixt_attention_with(b, in[0], in[1], in[2], options))
@@ -148,14 +159,26 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
         return (mixt_value){0};
     MIXT_RECORD(b, mixt_attention_with, .in = {q, k, v}, .in_count = 3,
                 .inside = offsetof(mixt_attention_options, lengths), .options = &own, .options_size = sizeof own);
-    mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
+    mixt__attention_attrs at = {
+        .heads = o->heads, .causal = o->causal, .scale = o->scale, .window = o->window, .softcap = o->softcap};
     if (at.heads < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",
                                    (long long)o->heads);
+    if (at.window < 0 || (at.window && !at.causal))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
+                                   "attention: a window of %lld needs to be positive, and causal attention",
+                                   (long long)at.window);
+    if (!(at.softcap >= 0) || isinf(at.softcap))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
+                                   "attention: the soft cap of scores must be a number above 0, or 0 for none, got %g",
+                                   (double)at.softcap);
     if (at.scale == MIXT_AUTO)
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
     bool grows = at.causal || !o->lengths.id; // else keys are those of a whole sentence, which was read before
-    if (mixt__builder_generating(b) && grows)
+    bool cached = mixt__builder_generating(b) && grows;
+    if (at.causal && at.window >= (cached ? b->graph->cache_rows : mixt_value_dim(b, q, 1)))
+        at.window = 0; // sees all there is: kernels that know no windows may run
+    if (cached)
         return mixt__attention_cached(b, q, k, v, &at);
     mixt_value in[4] = {q, k, v, o->lengths};
     return mixt__builder_node(b, &mixt__op_attention, NULL, &at, in, o->lengths.id ? 4 : 3);

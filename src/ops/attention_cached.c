@@ -1,5 +1,5 @@
 /* Causal attention that goes on from a cache: the keys and values of the tokens before are there, those of these T
- * tokens are put there, and each token sees itself and all places before its own.
+ * tokens are put there, and each token sees itself and all places before its own, or those in its window.
  *
  * (q (B, T, C), k, v (B, T, G), positions INT32 (T), cache_k, cache_v (B, S, G)) → dst (B, T, C), with G as in
  * attention.c. Positions count up
@@ -8,8 +8,6 @@
  */
 #include "ops/cached.h"
 #include "ops/rules.h"
-
-#include <stdio.h>
 
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
@@ -43,12 +41,6 @@ static double flops(const mixt__graph *graph, const mixt__node *node)
     return 4.0 * queries * (double)mixt__in(graph, node, 4)->shape.dims[1];
 }
 
-static void describe(const void *attrs, char *text, size_t size)
-{
-    const mixt__attention_attrs *at = attrs;
-    snprintf(text, size, "%lld heads", (long long)at->heads);
-}
-
 const mixt__op mixt__op_attention_cached = {
     .name = "attention_cached",
     .acts_as = "attention",
@@ -60,7 +52,7 @@ const mixt__op mixt__op_attention_cached = {
     .matrix_work = true,
     .infer = infer,
     .flops = flops,
-    .describe = describe,
+    .describe = mixt__attention_describe,
 };
 
 mixt_value mixt__attention_cached(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,

@@ -132,6 +132,8 @@ typedef struct mixt__attention_attrs {
     int64_t heads;
     bool causal;
     float scale;
+    int64_t window; // with causal: a query sees itself and the window - 1 keys before it; 0: all before it
+    float softcap;  // above 0: scores become softcap · tanh(score / softcap)
 } mixt__attention_attrs;
 
 /** A plain recurrent layer: relu in place of tanh. */

@@ -14,6 +14,8 @@ typedef struct heads {
     double scale, low;                               // low: roundoff of the operands' format, 0 for FP32
     double operand;                                  // what operands are off by when they are multiplied
     bool causal;
+    int64_t window;        // 0: none
+    double softcap;        // 0: none
     const double *lengths; // (batch) of the keys; NULL: all are there
 } heads;
 
@@ -32,10 +34,28 @@ static heads heads_of(const test_case *c)
                    .low = low ? number_roundoff(c->dtype) : number_operand(c),
                    .operand = number_operand(c),
                    .causal = at->causal,
+                   .window = at->window,
+                   .softcap = at->softcap,
                    .lengths = c->in_count == 4 || c->in_count == 7 ? c->in[c->in_count - 1].value : NULL};
 }
 
-/** Keys that query t of batch entry b sees. */
+/** The first key that query t sees. */
+static int64_t first_seen(const heads *s, int64_t t)
+{
+    return s->window && t >= s->window ? t - s->window + 1 : 0;
+}
+
+/** What the soft cap makes of a score; `error` is what the score is off by, and then what the result is. */
+static double capped(const heads *s, double score, double *error)
+{
+    if (s->softcap == 0)
+        return score;
+    double made = s->softcap * tanh(score / s->softcap);
+    *error += fabs(made) * (U_MATHS + 6) * U32;
+    return made;
+}
+
+/** The end of the keys that query t of batch entry b sees. */
 static int64_t keys_seen(const heads *s, int64_t b, int64_t t)
 {
     int64_t keys = s->lengths ? (int64_t)s->lengths[b] : s->keys;
@@ -60,6 +80,8 @@ static void make(test_case *c)
     at->heads = problem_int(c, "heads", 1);
     at->causal = problem_int(c, "causal", 0) != 0;
     at->scale = (float)problem_real(c, "scale", 1 / sqrt((double)q.dims[2] / (double)at->heads));
+    at->window = problem_int(c, "window", 0);
+    at->softcap = (float)problem_real(c, "cap", 0);
     k.dims[1] = problem_int(c, "keys", q.dims[1]);
     k.dims[2] = q.dims[2] / at->heads * problem_int(c, "shared", at->heads);
     double range = problem_real(c, "range", 2);
@@ -89,19 +111,21 @@ static double dot(const double *x, const double *y, int64_t n, double *size)
 
 static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, double *score)
 {
-    int64_t seen = keys_seen(s, b, t), at = row(&c->out[0], s, b, t, h) - c->out[0].value;
+    int64_t first = first_seen(s, t), seen = keys_seen(s, b, t), at = row(&c->out[0], s, b, t, h) - c->out[0].value;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = first; j < seen; j++) {
         score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
-        error = fmax(error, product_error(s, s->dim + 2) * fabs(s->scale) * size);
+        double off = product_error(s, s->dim + 2) * fabs(s->scale) * size;
+        score[j] = capped(s, score[j], &off);
+        error = fmax(error, off);
         most = fmax(most, score[j]);
         least = fmin(least, score[j]);
     }
-    for (int64_t j = 0; j < seen; j++)
+    for (int64_t j = first; j < seen; j++)
         total += exp(score[j] - most);
     double relative =
         together(s, 2 * error + U32 * (2 * (most - least) + 2 * U_MATHS + 3 * (double)seen + 8) + s->low + s->operand);
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = first; j < seen; j++) {
         double p = exp(score[j] - most) / total;
         for (int64_t d = 0; d < s->dim; d++) {
             double product = p * row(&c->in[2], s, b, j, h / s->group)[d];
@@ -111,7 +135,7 @@ static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int6
     }
     int64_t l = (b * s->count + h) * s->queries + t;
     c->out[1].value[l] = most + log(total);
-    if (!seen)
+    if (seen <= first)
         return;
     c->out[1].slack[l] = error + U32 * (2 * (double)seen + 2 * U_MATHS + fabs(most) + 2 * (most - least) +
                                         2 * fabs(c->out[1].value[l]) + 2);
@@ -154,17 +178,22 @@ static void add(test_tensor *sum, int64_t at, double product, double error)
 
 typedef struct grad_row {
     double p[512], dp[512], ep[512], size[512]; // size: of the terms of dp
+    double slope[512], eslope[512];             // of the soft cap
 } grad_row;
 
 static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, grad_row *r)
 {
-    int64_t seen = keys_seen(s, b, t);
+    int64_t first = first_seen(s, t), seen = keys_seen(s, b, t);
     const double *q = row(&c->in[0], s, b, t, h), *dy = row(&c->in[5], s, b, t, h);
     double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
-    for (int64_t j = 0; j < seen; j++) {
-        double score = s->scale * dot(q, row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
-        double maths = U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2);
+    for (int64_t j = first; j < seen; j++) {
+        double score = s->scale * dot(q, row(&c->in[1], s, b, j, h / s->group), s->dim, &size), off = 0;
+        score = capped(s, score, &off);
+        double maths = U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2) + off;
         r->ep[j] = product_error(s, s->dim + 2) * fabs(s->scale) * size + maths;
+        double part = s->softcap > 0 ? score / s->softcap : 0;
+        r->slope[j] = 1 - part * part;
+        r->eslope[j] = s->softcap > 0 ? 2 * fabs(part) * r->ep[j] / s->softcap + 6 * U32 : 0;
         r->p[j] = exp(score - lse);
         r->dp[j] = dot(dy, row(&c->in[2], s, b, j, h / s->group), s->dim, &r->size[j]);
         mean += r->p[j] * r->dp[j];
@@ -175,12 +204,13 @@ static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64
     double emean = ((double)(seen + s->dim + 8) * U32 + (s->operand > 0 ? 0 : s->low) + worst) * mean_size;
     int64_t at_q = q - c->in[0].value, sums = (s->keys > s->queries ? s->keys : s->queries) + s->group - 1;
     double parts = s->group > 1 && s->operand == 0 ? s->low : 0;
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = first; j < seen; j++) {
         const double *k = row(&c->in[1], s, b, j, h / s->group);
         int64_t at_k = k - c->in[1].value;
-        double p = r->p[j], ds = p * (r->dp[j] - mean) * s->scale, sum = ((double)sums + 3) * U32;
+        double p = r->p[j], ds = p * (r->dp[j] - mean) * s->scale * r->slope[j], sum = ((double)sums + 3) * U32;
         double relative = together(s, r->ep[j] + 4 * U32 + s->low + s->operand + sum);
         double eds = fabs(s->scale) * p * (product_error(s, s->dim + 1) * r->size[j] + emean);
+        eds = r->slope[j] * eds + fabs(p * (r->dp[j] - mean) * s->scale) * r->eslope[j];
         eds = (s->operand > 0 ? 1 + relative : 1) * eds + fabs(ds) * relative;
         for (int64_t d = 0; d < s->dim; d++) {
             add(&c->out[0], at_q + d, ds * k[d], eds * fabs(k[d]));

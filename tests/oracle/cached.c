@@ -17,6 +17,8 @@ static void make_attention(test_case *c)
     at->heads = problem_int(c, "heads", 1);
     at->causal = true;
     at->scale = (float)problem_real(c, "scale", 1 / sqrt((double)q.dims[2] / (double)at->heads));
+    at->window = problem_int(c, "window", 0);
+    at->softcap = (float)problem_real(c, "cap", 0);
     k.dims[2] = q.dims[2] / at->heads * problem_int(c, "shared", at->heads);
     for (int i = 0; i < 3; i++)
         case_input_between(c, c->dtype, i ? k : q, -2, 2);
@@ -52,24 +54,28 @@ static void attention_row(test_case *c, int64_t b, int64_t t, int64_t h, double 
     int64_t at = ((b * tokens + t) * attrs->heads + h) * dim,
             cache = b * c->in[4].shape.dims[1] * width + h / group * dim;
     int64_t seen = (int64_t)c->in[3].value[t] + 1;
+    int64_t first = attrs->window && seen > attrs->window ? seen - attrs->window : 0;
+    double cap = (double)attrs->softcap;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0;
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = first; j < seen; j++) {
         double sum = 0, size = 0;
         for (int64_t d = 0; d < dim; d++) {
             double product = attrs->scale * c->in[0].value[at + d] * c->after[4].value[cache + j * width + d];
             sum += product;
             size += fabs(product);
         }
+        if (cap > 0)
+            sum = cap * tanh(sum / cap);
         score[j] = sum;
-        error = fmax(error, ((double)dim + 2) * U32 * size);
+        error = fmax(error, ((double)dim + 2) * U32 * size + (cap > 0 ? fabs(sum) * (U_MATHS + 6) * U32 : 0));
         most = fmax(most, sum);
         least = fmin(least, sum);
     }
-    for (int64_t j = 0; j < seen; j++)
+    for (int64_t j = first; j < seen; j++)
         total += exp(score[j] - most);
     double low = c->dtype == MIXT_DTYPE_FP16 || c->dtype == MIXT_DTYPE_BF16 ? number_roundoff(c->dtype) : 0;
     double relative = 2 * error + U32 * (2 * (most - least) + 2 * U_MATHS + 3 * (double)seen + 8) + low;
-    for (int64_t i = 0; i < seen * dim; i++) {
+    for (int64_t i = first * dim; i < seen * dim; i++) {
         double product = exp(score[i / dim] - most) / total * c->after[5].value[cache + i / dim * width + i % dim];
         c->out[0].value[at + i % dim] += product;
         c->out[0].slack[at + i % dim] += fabs(product) * relative;

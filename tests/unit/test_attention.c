@@ -7,13 +7,27 @@ extern const mixt__kernel emulated_attention, emulated_attention_grad;
 typedef struct problem {
     int64_t batch, heads, queries, keys, dim;
     bool causal, packed; // packed: q, k, v and their gradients are slices of one (B, T, 3C) tensor
+    int64_t window;
+    double softcap;
 } problem;
 
 static const problem problems[] = {
-    {1, 1, 1, 1, 1, false, false},    {2, 3, 5, 7, 3, false, false},      {1, 2, 17, 17, 8, true, true},
-    {2, 2, 64, 64, 16, true, true},   {1, 2, 65, 130, 64, false, false},  {1, 1, 200, 200, 24, true, true},
-    {2, 1, 140, 140, 64, true, true}, {1, 1, 70, 257, 130, false, false}, {1, 1, 3, 0, 4, false, false},
-    {0, 2, 4, 4, 4, true, false},     {3, 2, 33, 33, 96, true, false},    {1, 1, 150, 150, 20, false, true},
+    {1, 1, 1, 1, 1, false, false},
+    {2, 3, 5, 7, 3, false, false},
+    {1, 2, 17, 17, 8, true, true},
+    {2, 2, 64, 64, 16, true, true},
+    {1, 2, 65, 130, 64, false, false},
+    {1, 1, 200, 200, 24, true, true},
+    {2, 1, 140, 140, 64, true, true},
+    {1, 1, 70, 257, 130, false, false},
+    {1, 1, 3, 0, 4, false, false},
+    {0, 2, 4, 4, 4, true, false},
+    {3, 2, 33, 33, 96, true, false},
+    {1, 1, 150, 150, 20, false, true},
+    {1, 2, 65, 65, 20, true, true, 1, 0},
+    {2, 1, 300, 300, 24, true, true, 40, 0},
+    {1, 1, 300, 300, 64, true, false, 129, 2},
+    {1, 2, 70, 257, 40, false, false, 0, 1.5},
 };
 
 enum { Q, K, V, DST, LSE, GRAD_DST, GRAD_Q, GRAD_K, GRAD_V, PACKED, GRAD_PACKED, COUNT };
@@ -43,23 +57,29 @@ typedef struct reference {
 static void reference_row(const problem *p, const mixt__tensor *t, reference *r, int64_t b, int64_t h, int64_t i)
 {
     double scale = 0.3, total = 0, product = 0, *w = calloc((size_t)p->keys + 1, sizeof *w);
+    double *slope = calloc((size_t)p->keys + 1, sizeof *slope);
+    int64_t first = p->window && i >= p->window ? i - p->window + 1 : 0;
     int64_t c = p->heads * p->dim, keys = p->causal ? i + 1 : p->keys, row = (b * p->queries + i) * c + h * p->dim;
-    for (int64_t j = 0; j < keys; j++)
-        total += w[j] = exp(scale * pair(&t[Q], &t[K], p, b, h, i, j));
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < keys; j++) {
+        double score = scale * pair(&t[Q], &t[K], p, b, h, i, j), part = tanh(score / p->softcap);
+        slope[j] = p->softcap > 0 ? 1 - part * part : 1;
+        total += w[j] = exp(p->softcap > 0 ? p->softcap * part : score);
+    }
+    for (int64_t j = first; j < keys; j++) {
         w[j] /= total;
         axpy(p, r->dst + row, w[j], &t[V], b, h, j);
         product += w[j] * pair(&t[GRAD_DST], &t[V], p, b, h, i, j);
     }
     r->lse[(b * p->heads + h) * p->queries + i] = log(total);
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < keys; j++) {
         int64_t key = (b * p->keys + j) * c + h * p->dim;
-        double g = w[j] * (pair(&t[GRAD_DST], &t[V], p, b, h, i, j) - product) * scale;
+        double g = w[j] * (pair(&t[GRAD_DST], &t[V], p, b, h, i, j) - product) * scale * slope[j];
         axpy(p, r->grad_v + key, w[j], &t[GRAD_DST], b, h, i);
         axpy(p, r->grad_k + key, g, &t[Q], b, h, i);
         axpy(p, r->grad_q + row, g, &t[K], b, h, j);
     }
     free(w);
+    free(slope);
 }
 
 static reference reference_new(const problem *p, const mixt__tensor *t)
@@ -132,7 +152,8 @@ static void check(const problem *p, mixt__tensor *t, const reference *r, const m
                   const mixt__kernel *backward)
 {
     mixt_dtype dtype = t[Q].dtype;
-    mixt__attention_attrs at = {.heads = p->heads, .causal = p->causal, .scale = 0.3f};
+    mixt__attention_attrs at = {.heads = p->heads, .causal = p->causal, .scale = 0.3f, .window = p->window};
+    at.softcap = (float)p->softcap;
     mixt__tensor in[] = {t[Q], t[K], t[V], t[DST], t[LSE], t[GRAD_DST]}, out[] = {t[DST], t[LSE]};
     mixt__call call = {.op = &mixt__op_attention, .attrs = &at, .layer = "a", .in_count = 3, .out_count = 2, .in = in};
     call.out = out;

@@ -102,6 +102,16 @@ static mixt_value null_attention(mixt_builder *b, mixt_value x)
     return mixt_attention_with(b, x, x, x, NULL);
 }
 
+static mixt_value window_without_causal(mixt_builder *b, mixt_value x)
+{
+    return mixt_attention(b, x, x, x, .heads = 1, .window = 3);
+}
+
+static mixt_value cap_below_zero(mixt_builder *b, mixt_value x)
+{
+    return mixt_attention(b, x, x, x, .heads = 1, .softcap = -1);
+}
+
 static mixt_value null_pool(mixt_builder *b, mixt_value x)
 {
     return mixt_avg_pool_with(b, x, NULL);
@@ -143,6 +153,8 @@ static void builders_refuse_null(void **state)
         {null_gru, "layer 'gru': gru needs .features"},
         {null_rnn, "layer 'rnn': rnn needs .features"},
         {null_attention, "attention needs .heads"},
+        {window_without_causal, "a window of 3 needs to be positive, and causal attention"},
+        {cap_below_zero, "the soft cap of scores must be a number above 0"},
         {null_pool, "pooling window 0"},
         {null_message, "the model function failed"},
     };

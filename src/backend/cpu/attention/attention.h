@@ -9,8 +9,9 @@ typedef struct mixt__heads {
     int64_t batch, count, dim; // heads and their size
     int64_t group;             // heads of q that share one of k and v
     int64_t queries, keys;
-    float scale;
+    float scale, softcap; // softcap 0: none
     bool causal;
+    int64_t window;         // keys that a query sees, itself among them; 0: all before it
     const int32_t *lengths; // (batch) keys that are there; NULL: all are, and always NULL at plan time
 } mixt__heads;
 
@@ -25,7 +26,9 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
                          .queries = q[1],
                          .keys = call->in[1].shape.dims[1],
                          .scale = at->scale,
+                         .softcap = at->softcap,
                          .causal = at->causal,
+                         .window = at->window,
                          .lengths = call->in_count == 4   ? call->in[3].data
                                     : call->in_count == 7 ? call->in[6].data
                                                           : NULL};
@@ -36,6 +39,12 @@ static inline int64_t mixt__heads_keys(const mixt__heads *s, int64_t b)
 {
     int64_t keys = s->lengths ? s->lengths[b] : s->keys;
     return keys < 0 ? 0 : keys < s->keys ? keys : s->keys;
+}
+
+/** The first key that query i sees. */
+static inline int64_t mixt__heads_first(const mixt__heads *s, int64_t i)
+{
+    return s->window && i >= s->window ? i + 1 - s->window : 0;
 }
 
 extern const mixt__kernel mixt__attention_amx, mixt__attention_avx512bf16, mixt__attention_avx512, mixt__attention_avx2,

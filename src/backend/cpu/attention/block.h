@@ -2,8 +2,8 @@
  *
  * A thread holds one head's keys and values as packed panels (second cache) and walks over blocks of queries; scores
  * of a block of queries and a block of keys live in a buffer of their own, the softmax is corrected as its maximum
- * grows, and tiles that a causal mask leaves empty are not computed. Sums and the softmax are FP32; scores are scaled
- * where they are read, so that queries go into products as they are.
+ * grows, and tiles that a causal mask leaves empty are not computed, nor blocks of keys that lie before a window. Sums
+ * and the softmax are FP32; scores are scaled where they are read, so that queries go into products as they are.
  */
 #include "backend/cpu/attention/pack.h"
 #include "backend/cpu/core/vecmath.h"
@@ -39,11 +39,20 @@ _Static_assert(KEYS % TILE_COLS == 0, "whole panels");
 typedef struct block {
     int64_t q0, queries, k0, keys;
     int64_t visible; // keys of the block that the first query sees; one more for each further query when causal
+    bool first;      // of its block of queries
 } block;
+
+/** The first block of keys that a query from q0 on sees a part of. */
+static int64_t first_block(const head *h, int64_t q0)
+{
+    int64_t first = h->window && q0 >= h->window ? q0 + 1 - h->window : 0;
+    return first / KEYS * KEYS;
+}
 
 static block block_of(const head *h, int64_t q0, int64_t queries, int64_t k0)
 {
     block b = {.q0 = q0, .queries = queries, .k0 = k0, .keys = h->keys - k0 < KEYS ? h->keys - k0 : KEYS};
+    b.first = k0 == first_block(h, q0);
     b.visible = h->causal ? q0 + 1 - k0 : b.keys;
     if (h->causal && b.keys > b.visible + queries - 1)
         b.keys = b.visible + queries - 1;
@@ -53,6 +62,13 @@ static block block_of(const head *h, int64_t q0, int64_t queries, int64_t k0)
 static int64_t block_visible(const head *h, const block *b, int64_t i)
 {
     int64_t n = h->causal ? b->visible + i : b->keys;
+    return n < 0 ? 0 : n < b->keys ? n : b->keys;
+}
+
+/** Keys at the block's beginning that lie before the window of its query i. */
+static int64_t block_hidden(const head *h, const block *b, int64_t i)
+{
+    int64_t n = h->window ? b->q0 + i + 1 - h->window - b->k0 : 0;
     return n < 0 ? 0 : n < b->keys ? n : b->keys;
 }
 
@@ -152,6 +168,26 @@ static void scale_row(float *row, int64_t width, float factor)
         vec_store(row + c, vec_mul(vec_load(row + c), vec_set(factor)));
 }
 
+/** Whether scores are more than scaled: they are then put in place before the softmax, which scales by 1. */
+static bool special(const head *h)
+{
+    return h->window || h->softcap > 0;
+}
+
+/** Scales the visible part of a row, caps it, and puts minus infinity where keys lie before the window. */
+static void settle_row(const head *h, float *row, int64_t hidden, int64_t visible)
+{
+    vec factor = vec_set(h->scale), lowest = vec_set(-INFINITY);
+    vec cap = vec_set(h->softcap), inner = vec_set(h->softcap > 0 ? h->scale / h->softcap : 0);
+    for (int64_t c = 0; c < visible; c += VEC_LANES) {
+        vec x = vec_load(row + c);
+        x = h->softcap > 0 ? vec_mul(cap, vec_tanh(vec_mul(x, inner))) : vec_mul(x, factor);
+        if (c < hidden)
+            x = vec_keep(lowest, hidden - c < VEC_LANES ? hidden - c : VEC_LANES, x);
+        vec_store(row + c, x);
+    }
+}
+
 /** Turns scores into probabilities relative to the largest score so far; what is already in `out` is brought down to
  * it. */
 static void block_softmax(const head *h, const block *b, const scratch *s)
@@ -159,12 +195,15 @@ static void block_softmax(const head *h, const block *b, const scratch *s)
     for (int64_t i = 0; i < b->queries; i++) {
         float *row = s->scores + i * SCORES_LD;
         int64_t visible = block_visible(h, b, i);
-        float before = s->largest[i], now = largest_of(row, visible, h->scale, before);
+        if (special(h))
+            settle_row(h, row, block_hidden(h, b, i), visible);
+        float scale = special(h) ? 1 : h->scale;
+        float before = s->largest[i], now = largest_of(row, visible, scale, before);
         float offset =
             now == -INFINITY ? 0 : now; // every score overflowed to -inf: keep exp(-inf) = 0, the sum says so
-        float sum = exp_row(row, visible, vectors_up(b->keys), h->scale, offset);
-        float factor = before == now || b->k0 == 0 ? 1 : expf(before - offset);
-        s->total[i] = (b->k0 == 0 ? 0 : s->total[i] * factor) + sum;
+        float sum = exp_row(row, visible, vectors_up(b->keys), scale, offset);
+        float factor = before == now || b->first ? 1 : expf(before - offset);
+        s->total[i] = (b->first ? 0 : s->total[i] * factor) + sum;
         s->largest[i] = now;
         if (factor != 1)
             scale_row(s->out + i * h->dim_padded, h->dim_padded, factor);
@@ -192,19 +231,20 @@ static void forward_queries(const head *h, int64_t q0, const float *values, cons
     pack_rows(h, &h->q, q0, queries, queries, s->q_rows);
     for (int64_t i = 0; i < queries; i++)
         s->largest[i] = -INFINITY;
-    for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
+    for (int64_t k0 = first_block(h, q0); k0 < keys; k0 += KEYS) {
         block b = block_of(h, q0, queries, k0);
         block_scores(h, &b, s->q_rows, s->k_panels, s->scores);
         block_softmax(h, &b, s);
-        block_apply(h, &b, s->scores, values, s->out, k0 > 0);
+        block_apply(h, &b, s->scores, values, s->out, !b.first);
     }
     for (int64_t i = 0; i < queries; i++) {
         float *row = s->out + i * h->dim_padded;
-        if (keys == 0)
+        bool seen = keys > (h->window && q0 + i >= h->window ? q0 + i + 1 - h->window : 0);
+        if (!seen)
             memset(row, 0, (size_t)h->dim_padded * sizeof(float));
         else
             scale_row(row, h->dim_padded, 1 / s->total[i]);
-        h->lse[q0 + i] = keys ? s->largest[i] + logf(s->total[i]) : -INFINITY;
+        h->lse[q0 + i] = seen ? s->largest[i] + logf(s->total[i]) : -INFINITY;
     }
     store_rows(h, &h->dst, q0, queries, s->out);
 }
@@ -220,6 +260,31 @@ static void row_products(const head *h, int64_t queries, const float *a, const f
     }
 }
 
+/** One row of block_softmax_grad where scores are settled: numbers from `hidden` to `visible` are seen. */
+static void special_row_grad(const head *h, float *row, float *grad, int64_t hidden, int64_t visible, float product,
+                             float lse)
+{
+    vec zero = vec_zero(), one = vec_set(1), share = vec_set(h->softcap > 0 ? 1 / h->softcap : 0);
+    settle_row(h, row, hidden, visible);
+    for (int64_t c = 0; c < visible; c += VEC_LANES) {
+        vec score = vec_load(row + c), part = vec_mul(score, share);
+        vec x = vec_exp(vec_sub(score, vec_set(lse))), g = vec_sub(vec_load(grad + c), vec_set(product));
+        if (h->softcap > 0)
+            g = vec_mul(g, vec_fnma(part, part, one));
+        if (visible - c < VEC_LANES) {
+            x = vec_keep(x, visible - c, zero);
+            g = vec_keep(g, visible - c, zero);
+        }
+        if (c < hidden) {
+            int64_t front = hidden - c < VEC_LANES ? hidden - c : VEC_LANES;
+            x = vec_keep(zero, front, x);
+            g = vec_keep(zero, front, g);
+        }
+        put_packed(row, c, x);
+        put_packed(grad, c, vec_mul(x, g));
+    }
+}
+
 /** scores become probabilities and grad_scores, the gradient of the probabilities, that of the scores but for the
  * scale: p · (grad - product of the row). Both are packed, the second from a probability not yet rounded. */
 static void block_softmax_grad(const head *h, const block *b, const scratch *s, const float *products)
@@ -229,6 +294,10 @@ static void block_softmax_grad(const head *h, const block *b, const scratch *s, 
         float *row = s->scores + i * SCORES_LD, *grad = s->grad_scores + i * SCORES_LD;
         int64_t visible = block_visible(h, b, i), width = vectors_up(b->keys), c = 0;
         vec product = vec_set(products[i]), shift = vec_set(h->lse[b->q0 + i]);
+        if (special(h)) {
+            special_row_grad(h, row, grad, block_hidden(h, b, i), visible, products[i], h->lse[b->q0 + i]);
+            c = (visible + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
+        }
         for (; c < visible; c += VEC_LANES) {
             vec x = vec_sub(vec_mul(vec_load(row + c), factor), shift), g = vec_sub(vec_load(grad + c), product);
             if (visible - c < VEC_LANES) {
@@ -259,7 +328,7 @@ static void backward_queries(const head *h, int64_t q0, const float *keys_depth,
     const float *grad_depth = pack_depth(s->grad_rows, h->words, rows, dim, s->grad_depth, dim);
     const float *q_depth = pack_depth(s->q_rows, h->words, rows, dim, s->q_depth, dim);
     memset(s->out, 0, (size_t)(queries * dim) * sizeof(float));
-    for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
+    for (int64_t k0 = first_block(h, q0); k0 < keys; k0 += KEYS) {
         block b = block_of(h, q0, queries, k0);
         block_scores(h, &b, s->q_rows, s->k_panels, s->scores);
         block_scores(h, &b, s->grad_rows, s->v_panels, s->grad_scores);

@@ -20,20 +20,23 @@ static void token(const mixt__call *call, const mixt__cached_heads *s, int64_t b
     int64_t width = s->width, cache = b * s->rows * width + head / s->group * s->dim;
     int64_t query = b * q->strides[0] + t * q->strides[1] + head * s->dim;
     int64_t seen = ((const int32_t *)call->in[3].data)[t] + 1;
-    double *p = call->workspace, largest = -INFINITY, total = 0;
-    for (int64_t j = 0; j < seen; j++) {
+    int64_t first = mixt__cached_first(s, seen - 1);
+    double *p = call->workspace, largest = -INFINITY, total = 0, cap = (double)s->softcap;
+    for (int64_t j = first; j < seen; j++) {
         double sum = 0;
         for (int64_t d = 0; d < s->dim; d++)
             sum += (double)mixt__load(q->data, q->dtype, query + d) *
                    (double)mixt__load(k->data, k->dtype, cache + j * width + d);
         p[j] = (double)s->scale * sum;
+        if (cap > 0)
+            p[j] = cap * tanh(p[j] / cap);
         largest = fmax(largest, p[j]);
     }
-    for (int64_t j = 0; j < seen; j++)
+    for (int64_t j = first; j < seen; j++)
         total += p[j] = exp(p[j] - largest);
     for (int64_t d = 0; d < s->dim; d++) {
         double sum = 0;
-        for (int64_t j = 0; j < seen; j++)
+        for (int64_t j = first; j < seen; j++)
             sum += p[j] * (double)mixt__load(v->data, v->dtype, cache + j * width + d);
         mixt__store(dst->data, dst->dtype, ((b * s->tokens + t) * s->count + head) * s->dim + d, (float)(sum / total));
     }

@@ -11,7 +11,8 @@ typedef struct mixt__cached_heads {
     int64_t batch, count, dim; // heads and their size
     int64_t group, width;      // heads of q that share one of the caches; columns of those
     int64_t tokens, rows;      // new ones; places in the cache
-    float scale;
+    float scale, softcap;      // softcap 0: none
+    int64_t window;            // places that a token sees, its own among them; 0: all before it
 } mixt__cached_heads;
 
 static inline mixt__cached_heads mixt__cached_heads_of(const mixt__call *call)
@@ -25,7 +26,15 @@ static inline mixt__cached_heads mixt__cached_heads_of(const mixt__call *call)
                                 .width = call->in[4].shape.dims[2],
                                 .tokens = q[1],
                                 .rows = call->in[4].shape.dims[1],
-                                .scale = at->scale};
+                                .scale = at->scale,
+                                .softcap = at->softcap,
+                                .window = at->window};
+}
+
+/** The first place that the token at `place` sees. */
+static inline int64_t mixt__cached_first(const mixt__cached_heads *s, int64_t place)
+{
+    return s->window && place >= s->window ? place + 1 - s->window : 0;
 }
 
 /** Puts head `head`, of those that the caches have, of the new keys and values of batch entry b into them. */

@@ -51,6 +51,13 @@ VEC_INLINE float dot(mixt_dtype dtype, const float *query, const void *keys, int
     return vec_sum(sum);
 }
 
+static void cap_scores(float *score, int64_t seen, float softcap)
+{
+    vec cap = vec_set(softcap), inner = vec_set(1 / softcap);
+    for (int64_t j = 0; j < whole_vectors(seen); j += VEC_LANES)
+        vec_store(score + j, vec_mul(cap, vec_tanh(vec_mul(vec_load(score + j), inner))));
+}
+
 /** Turns `seen` scores into weights; returns their sum. Scores behind them up to whole vectors become 0. */
 static float weigh(float *score, int64_t seen)
 {
@@ -97,14 +104,18 @@ VEC_INLINE void token(mixt_dtype dtype, const task *k, int64_t b, int64_t head, 
     const mixt__tensor *q = &call->in[0];
     int64_t width = s->width, cache = b * s->rows * width + head / s->group * s->dim;
     int64_t from = b * q->strides[0] + t * q->strides[1] + head * s->dim;
-    int64_t to = ((b * s->tokens + t) * s->count + head) * s->dim, seen = ((const int32_t *)call->in[3].data)[t] + 1;
+    int64_t to = ((b * s->tokens + t) * s->count + head) * s->dim, last = ((const int32_t *)call->in[3].data)[t];
+    int64_t first = mixt__cached_first(s, last), seen = last + 1 - first;
     float *query = score + whole_vectors(s->rows);
     for (int64_t d = 0; d < s->dim; d += VEC_LANES) {
         int64_t real = s->dim - d < VEC_LANES ? s->dim - d : VEC_LANES;
         vec_store(query + d, vec_mul(vec_get_part(q->data, dtype, from + d, real), vec_set(s->scale)));
     }
+    cache += first * width;
     for (int64_t j = 0; j < seen; j++)
         score[j] = dot(dtype, query, call->in[4].data, cache + j * width, s->dim);
+    if (s->softcap > 0)
+        cap_scores(score, seen, s->softcap);
     float factor = 1.0f / weigh(score, seen);
     int64_t d = 0;
     for (; d + BLOCK * VEC_LANES <= s->dim; d += BLOCK * VEC_LANES)

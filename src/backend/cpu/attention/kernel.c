@@ -74,7 +74,9 @@ static head head_open(const mixt__call *call, const mixt__heads *s, int64_t b, i
     h.keys = mixt__heads_keys(s, b);
     h.words = h.dim_padded / TILE_PACK;
     h.scale = s->scale;
+    h.softcap = s->softcap;
     h.causal = s->causal;
+    h.window = s->window;
     h.element = mixt_dtype_size(dtype);
     h.widen = mixt__widen(dtype);
     h.narrow = mixt__narrow(dtype);

@@ -26,8 +26,9 @@ typedef struct head_tensor {
 typedef struct head {
     int64_t dim, dim_padded, queries, keys; // dim_padded: a multiple of ROW_UNIT
     int64_t words;                          // of a packed row: dim_padded numbers
-    float scale;
+    float scale, softcap;
     bool causal;
+    int64_t window;
     size_t element; // bytes of one number in the tensors
     mixt__widen_fn *widen;
     mixt__narrow_fn *narrow;

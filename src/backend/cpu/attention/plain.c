@@ -27,11 +27,18 @@ static double dot(const mixt__tensor *x, const mixt__tensor *y, const mixt__head
     return sum;
 }
 
-/** Keys that query i of batch entry b sees. */
+/** The end of the keys that query i of batch entry b sees. */
 static int64_t visible(const mixt__heads *s, int64_t b, int64_t i)
 {
     int64_t keys = mixt__heads_keys(s, b);
     return s->causal && i + 1 < keys ? i + 1 : keys;
+}
+
+/** The score of query i and key j. */
+static double score_of(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, int64_t i, int64_t j)
+{
+    double score = (double)s->scale * dot(&call->in[0], &call->in[1], s, b, head, i, j), cap = (double)s->softcap;
+    return cap > 0 ? cap * tanh(score / cap) : score;
 }
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
@@ -43,23 +50,23 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 
 static void forward_row(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, int64_t i)
 {
-    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
+    const mixt__tensor *v = &call->in[2];
     double *p = call->workspace, largest = -INFINITY, total = 0;
-    int64_t keys = visible(s, b, i);
-    for (int64_t j = 0; j < keys; j++) {
-        p[j] = (double)s->scale * dot(q, k, s, b, head, i, j);
+    int64_t keys = visible(s, b, i), first = mixt__heads_first(s, i);
+    for (int64_t j = first; j < keys; j++) {
+        p[j] = score_of(call, s, b, head, i, j);
         if (p[j] > largest)
             largest = p[j];
     }
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < keys; j++) {
         p[j] = exp(p[j] - largest);
         total += p[j];
     }
     for (int64_t d = 0; d < s->dim; d++) {
         double sum = 0;
-        for (int64_t j = 0; j < keys; j++)
+        for (int64_t j = first; j < keys; j++)
             sum += p[j] * (double)at(v, s, b, j, head / s->group, d);
-        put(&call->out[0], s, b, i, head, d, keys ? sum / total : 0);
+        put(&call->out[0], s, b, i, head, d, first < keys ? sum / total : 0);
     }
     ((float *)call->out[1].data)[(b * s->count + head) * s->queries + i] = (float)(largest + log(total));
 }
@@ -82,21 +89,31 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
+/** What the soft cap makes of a change of the score. */
+static double slope_of(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, int64_t i, int64_t j)
+{
+    if (!(s->softcap > 0))
+        return 1;
+    double part = score_of(call, s, b, head, i, j) / (double)s->softcap;
+    return 1 - part * part;
+}
+
 /** The probabilities of one head and the gradient of its scaled scores, both (queries, keys). */
 static void scores_grad(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, double *p, double *grad)
 {
-    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *grad_dst = &call->in[5];
+    const mixt__tensor *v = &call->in[2], *grad_dst = &call->in[5];
     const float *lse = (const float *)call->in[4].data + (b * s->count + head) * s->queries;
     for (int64_t i = 0; i < s->queries; i++) {
         double *pi = p + i * s->keys, *gi = grad + i * s->keys, mean = 0;
         for (int64_t j = 0; j < s->keys; j++) {
-            bool seen = j < visible(s, b, i);
-            pi[j] = seen ? exp((double)s->scale * dot(q, k, s, b, head, i, j) - (double)lse[i]) : 0;
+            bool seen = j >= mixt__heads_first(s, i) && j < visible(s, b, i);
+            double score = seen ? score_of(call, s, b, head, i, j) : 0;
+            pi[j] = seen ? exp(score - (double)lse[i]) : 0;
             gi[j] = seen ? dot(grad_dst, v, s, b, head, i, j) : 0;
             mean += pi[j] * gi[j];
         }
         for (int64_t j = 0; j < s->keys; j++)
-            gi[j] = pi[j] * (gi[j] - mean) * (double)s->scale;
+            gi[j] = pi[j] * (gi[j] - mean) * (double)s->scale * slope_of(call, s, b, head, i, j);
     }
 }
 

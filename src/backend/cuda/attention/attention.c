@@ -125,7 +125,8 @@ static bool shapes_fit(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
     mixt_dtype dtype = call->in[0].dtype;
-    *reason = mixt__attention_lengths(call)                          ? MIXT_ATTENTION_ALL_KEYS
+    *reason = mixt__attention_special(call)                          ? mixt__attention_special(call)
+              : mixt__attention_lengths(call)                        ? MIXT_ATTENTION_ALL_KEYS
               : dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16 ? "only FP16 and BF16"
               : mixt__cuda_of(call)->sm < 80                         ? "needs compute capability 8.0"
               : s.dim % 8 || s.dim > 128                             ? "head size not a multiple of 8, or over 128"

@@ -15,8 +15,9 @@ struct mixt__attention_problem {
     mixt__head_rows q, k, v, dst, grad_dst, grad_q, grad_k, grad_v;
     float *lse, *sums; // (head, query); sums: of grad_dst · dst
     int64_t batch_heads, heads, dim, queries, keys;
-    float scale;
+    float scale, softcap; // softcap 0: none
     bool causal;
+    int64_t window;         // keys that a query sees, itself among them; 0: all before it
     const int32_t *lengths; // (batch) keys that are there; NULL: all are
 };
 

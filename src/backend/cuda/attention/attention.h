@@ -18,8 +18,9 @@ typedef struct mixt__heads {
     int64_t batch, count, dim; // heads of q and their size
     int64_t group;             // of them that share one of k and v
     int64_t queries, keys;
-    float scale;
+    float scale, softcap; // softcap 0: none
     bool causal;
+    int64_t window; // keys that a query sees, itself among them; 0: all before it
 } mixt__heads;
 
 /** Whether it is attention_grad. */
@@ -46,12 +47,21 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
     s.queries = q[1];
     s.keys = call->in[1].shape.dims[1];
     s.scale = at->scale;
+    s.softcap = at->softcap;
     s.causal = at->causal;
+    s.window = at->window;
     return s;
 }
 
 /** Of candidates that read all keys. */
 #define MIXT_ATTENTION_ALL_KEYS "keys that are not there in some entries (lengths)"
+
+/** Why a candidate that knows neither windows nor soft caps cannot make the call; NULL: it has none. */
+static inline const char *mixt__attention_special(const mixt__call *call)
+{
+    mixt__heads s = mixt__heads_of(call);
+    return s.window ? "a window of keys" : s.softcap > 0 ? "a soft cap of scores" : NULL;
+}
 
 /** Whether rows of heads begin at multiples of 16 bytes from their tensor's start: strides are known at plan time,
  * addresses only at run time. lse, input 4 or output 1 of the forward pass, is read by itself. */

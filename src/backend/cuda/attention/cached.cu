@@ -21,7 +21,8 @@ typedef struct problem {
     int64_t q_batch, q_row, k_batch, k_row, v_batch, v_row;
     int64_t heads, dim, width, tokens, rows; // heads and width: of the caches
     int64_t group;                           // heads of q that share one of them
-    float scale;
+    int64_t window;                          // places that a token sees, its own among them; 0: all before it
+    float scale, softcap;
 } problem;
 
 /** This head's columns of the new rows, to their places. */
@@ -43,8 +44,9 @@ static __device__ void make_scores(const problem &p, const T *q, const T *keys, 
         for (int64_t d = lane; d < p.dim; d += 32)
             sum = fmaf(to_float(q[d]), to_float(keys[j * p.width + d]), sum);
         sum = warp_sum(sum);
+        sum *= p.scale;
         if (lane == 0)
-            scores[j] = p.scale * sum;
+            scores[j] = p.softcap > 0 ? p.softcap * tanhf(sum / p.softcap) : sum;
     }
     __syncthreads(); // the block reads what its warps wrote
 }
@@ -74,14 +76,15 @@ template <typename T> static __global__ void __launch_bounds__(THREADS) attentio
     fill(p, (const T *)p.v + b * p.v_batch + column, p.v_row, values, p.positions);
     __syncthreads();
     for (int64_t n = 0; n < p.tokens * p.group; n++) {
-        int64_t t = n / p.group, seen = (int64_t)p.positions[t] + 1, own = column * p.group + n % p.group * p.dim;
-        make_scores(p, (const T *)p.q + b * p.q_batch + t * p.q_row + own, keys, seen, scores);
+        int64_t t = n / p.group, last = p.positions[t], own = column * p.group + n % p.group * p.dim;
+        int64_t first = p.window && last >= p.window ? last + 1 - p.window : 0, seen = last + 1 - first;
+        make_scores(p, (const T *)p.q + b * p.q_batch + t * p.q_row + own, keys + first * p.width, seen, scores);
         float total = make_weights(scores, seen, shared);
         T *dst = (T *)p.dst + (b * p.tokens + t) * p.width * p.group + own;
         for (int64_t d = threadIdx.x; d < p.dim; d += THREADS) {
             float sum = 0;
             for (int64_t j = 0; j < seen; j++)
-                sum = fmaf(scores[j], to_float(values[j * p.width + d]), sum);
+                sum = fmaf(scores[j], to_float(values[(first + j) * p.width + d]), sum);
             dst[d] = from_float<T>(sum / total);
         }
         __syncthreads(); // the next token overwrites the weights
@@ -122,6 +125,8 @@ static mixt_status run(const mixt__call *call)
     p.tokens = q->shape.dims[1];
     p.rows = call->in[4].shape.dims[1];
     p.scale = at->scale;
+    p.softcap = at->softcap;
+    p.window = at->window;
     unsigned blocks = (unsigned)(q->shape.dims[0] * p.heads);
     if (blocks && p.tokens)
         DISPATCH(q->dtype, T, (attention_cached<T><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(p)));

@@ -302,7 +302,8 @@ static bool built(void)
 static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
-    *reason = mixt__attention_lengths(call)               ? MIXT_ATTENTION_ALL_KEYS
+    *reason = mixt__attention_special(call)               ? mixt__attention_special(call)
+              : mixt__attention_lengths(call)             ? MIXT_ATTENTION_ALL_KEYS
               : call->in[0].dtype == MIXT_DTYPE_FP32      ? "only FP16 and BF16"
               : mixt__cuda_of(call)->sm != 90 || !built() ? "needs compute capability 9.0"
               : s.dim != TILE                             ? "only heads of 64"

@@ -56,6 +56,18 @@ static __device__ bool own_row(const problem &p, int64_t rows, int64_t *head, in
     return at < p.batch_heads * rows;
 }
 
+/** The first key that query i sees. */
+static __device__ __forceinline__ int64_t first_key(const problem &p, int64_t i)
+{
+    return p.window && i >= p.window ? i + 1 - p.window : 0;
+}
+
+/** What the soft cap makes of a scaled score. */
+static __device__ __forceinline__ float capped(const problem &p, float score)
+{
+    return p.softcap > 0 ? p.softcap * tanhf(score / p.softcap) : score;
+}
+
 template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(problem p)
 {
     int64_t head, i;
@@ -66,9 +78,9 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(prob
     int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0}, most = -INFINITY, total = 0;
-        for (int64_t j0 = 0; j0 < seen; j0 += 32) {
+        for (int64_t j0 = first_key(p, i); j0 < seen; j0 += 32) {
             int64_t count = seen - j0 < 32 ? seen - j0 : 32, j = j0 + (lane < count ? lane : 0);
-            float score = p.scale * dot(q, row_of<T>(p.k, p, head, j), p.dim);
+            float score = capped(p, p.scale * dot(q, row_of<T>(p.k, p, head, j), p.dim));
             float larger = fmaxf(most, warp_max(lane < count ? score : -INFINITY));
             float base = larger == -INFINITY ? 0.0f : larger; // only minus infinities so far: all weights are 0
             float shrink = expf(most - base), weight = lane < count ? expf(score - base) : 0.0f;
@@ -78,7 +90,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(prob
             add_rows(sum, weight, row_of<T>(p.v, p, head, j), count, first, p.dim);
             most = larger;
         }
-        put(row_of<T>(p.dst, p, head, i), sum, seen ? 1.0f / total : 0.0f, first, p.dim);
+        put(row_of<T>(p.dst, p, head, i), sum, first_key(p, i) < seen ? 1.0f / total : 0.0f, first, p.dim);
         if (first == 0 && lane == 0)
             p.lse[head * p.queries + i] = most + logf(total);
     }
@@ -103,10 +115,11 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) row_sums(pro
 template <typename T>
 static __device__ void score_grad(const problem &p, int64_t head, int64_t i, int64_t j, float *weight, float *grad)
 {
-    float score = p.scale * dot(row_of<T>(p.q, p, head, i), row_of<T>(p.k, p, head, j), p.dim);
+    float score = capped(p, p.scale * dot(row_of<T>(p.q, p, head, i), row_of<T>(p.k, p, head, j), p.dim));
+    float part = p.softcap > 0 ? score / p.softcap : 0.0f;
     float grad_p = dot(row_of<T>(p.grad_dst, p, head, i), row_of<T>(p.v, p, head, j), p.dim);
     *weight = expf(score - p.lse[head * p.queries + i]);
-    *grad = *weight * (grad_p - p.sums[head * p.queries + i]) * p.scale;
+    *grad = *weight * (grad_p - p.sums[head * p.queries + i]) * p.scale * (1.0f - part * part);
 }
 
 template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_queries(problem p)
@@ -118,7 +131,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_queries
     int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0};
-        for (int64_t j0 = 0; j0 < seen; j0 += 32) {
+        for (int64_t j0 = first_key(p, i); j0 < seen; j0 += 32) {
             int64_t count = seen - j0 < 32 ? seen - j0 : 32, j = j0 + (lane < count ? lane : 0);
             float weight, grad;
             score_grad<T>(p, head, i, j, &weight, &grad);
@@ -134,7 +147,9 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_keys(pr
     if (!own_row(p, p.keys, &head, &j))
         return;
     int lane = threadIdx.x & 31;
-    int64_t queries = j < keys_of(p, head) ? p.queries : 0; // that see it
+    int64_t queries = j < keys_of(p, head) ? p.queries : 0; // the end of those that see it
+    if (p.window && queries > j + p.window)
+        queries = j + p.window;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum_k[COLUMNS] = {0}, sum_v[COLUMNS] = {0};
         for (int64_t i0 = p.causal ? j : 0; i0 < queries; i0 += 32) {
@@ -178,7 +193,9 @@ mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool 
     p.queries = s.queries;
     p.keys = s.keys;
     p.scale = s.scale;
+    p.softcap = s.softcap;
     p.causal = s.causal;
+    p.window = s.window;
     const mixt__tensor *lengths = mixt__attention_lengths(call);
     p.lengths = lengths ? (const int32_t *)lengths->data : NULL;
     return p;

@@ -323,7 +323,8 @@ static bool supports(const mixt__call *call, const char **reason)
     mixt__heads s = mixt__heads_of(call);
     int64_t most = s.queries > s.keys ? s.queries : s.keys;
     bool gradient = mixt__attention_is_gradient(call);
-    *reason = mixt__attention_lengths(call)                                          ? MIXT_ATTENTION_ALL_KEYS
+    *reason = mixt__attention_special(call)                                          ? mixt__attention_special(call)
+              : mixt__attention_lengths(call)                                        ? MIXT_ATTENTION_ALL_KEYS
               : call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda_of(call)->sm < 80 ? "only strict FP32 from Ampere on"
               : s.dim > DIM || s.dim % 4                ? "head size over 64, or no multiple of 4"
               : !mixt__attention_strides_fit(call)      ? "rows that are no multiple of 16 bytes"

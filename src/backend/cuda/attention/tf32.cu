@@ -402,7 +402,8 @@ static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
     int64_t most = s.queries > s.keys ? s.queries : s.keys;
-    *reason = mixt__attention_lengths(call)                              ? MIXT_ATTENTION_ALL_KEYS
+    *reason = mixt__attention_special(call)                              ? mixt__attention_special(call)
+              : mixt__attention_lengths(call)                            ? MIXT_ATTENTION_ALL_KEYS
               : call->in[0].dtype != MIXT_DTYPE_FP32                     ? "only FP32 tensors"
               : call->arithmetic != MIXT_DTYPE_TF32                      ? "TF32 is not allowed here"
               : mixt__cuda_of(call)->sm < 80                             ? "needs compute capability 8.0"

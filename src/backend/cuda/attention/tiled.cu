@@ -307,7 +307,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 2) attention_ti
 static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
-    *reason = s.dim > TILE ? "head size over 64"
+    *reason = mixt__attention_special(call) ? mixt__attention_special(call)
+              : s.dim > TILE                ? "head size over 64"
               : 5 * TILE_BYTES > mixt__cuda_of(call)->shared_limit && mixt__attention_is_gradient(call)
                   ? "too little shared memory"
                   : NULL;
