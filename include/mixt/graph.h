@@ -135,6 +135,7 @@ typedef struct mixt_norm_options {
     float eps;       /**< default 1e-5 */
     float momentum;  /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
     bool zero;       /**< begin with weights of 0 instead of 1: a residual block then begins as the identity */
+    bool from_one;   /**< rms norm: weights are counted from 1, so that they begin at 0; not with zero */
     mixt_value mask; /**< batch norm of samples of different lengths: FP32 of the first dimensions of x, (N, T) of
                           (N, T, …, C). What lies where it is 0 does not count: statistics leave it out, and the
                           result there is 0. Default: all of x counts */
@@ -145,7 +146,8 @@ MIXT_API void mixt_norm_options_default(mixt_norm_options *options, size_t size)
 MIXT_API mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_layer_norm(b, name, x, ...)                                                                               \
     mixt_layer_norm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_norm_options, __VA_ARGS__))
-/** Divides the last dimension by its root mean square. Parameter name.weight; of the options eps and zero count. */
+/** Divides the last dimension by its root mean square. Parameter name.weight; of the options eps, zero and from_one
+ * count. */
 MIXT_API mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_rms_norm(b, name, x, ...)                                                                                 \
     mixt_rms_norm_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_norm_options, __VA_ARGS__))
@@ -301,15 +303,18 @@ MIXT_API mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
 /* rotary positions */
 typedef struct mixt_rotary_options {
     size_t struct_size;
-    int64_t dim;     /**< numbers of a head, even, at most 512; required */
-    double theta;    /**< base of the frequencies, above 0; default 10000 */
-    double factor;   /**< frequencies are divided by it; default 0: they are as they are */
-    double low;      /**< with high: only those whose wavelength is past original / low, … */
-    double high;     /**< … in part those between that and original / high, and no others; default 0: all */
-    double original; /**< tokens that the model first learned with */
+    int64_t dim;           /**< numbers of a head, even, at most 512; required */
+    double theta;          /**< base of the frequencies, above 0; default 10000 */
+    double factor;         /**< frequencies are divided by it; default 0: they are as they are */
+    double low;            /**< with high: only those whose wavelength is past original / low, … */
+    double high;           /**< … in part those between that and original / high, and no others; default 0: all */
+    double original;       /**< tokens that the model first learned with */
+    double magnitude;      /**< cosines and sines are multiplied by it, above 0; default 1 */
+    int64_t divisor_count; /**< dim / 2, where each frequency has a divisor of its own in place of factor; default 0 */
+    float divisors[256];   /**< (divisor_count) of the frequencies, the largest first, above 0 */
 } mixt_rotary_options;
 MIXT_API void mixt_rotary_options_default(mixt_rotary_options *options, size_t size);
-#define MIXT_DEFAULTS_mixt_rotary_options .struct_size = sizeof(mixt_rotary_options), .theta = 10000
+#define MIXT_DEFAULTS_mixt_rotary_options .struct_size = sizeof(mixt_rotary_options), .theta = 10000, .magnitude = 1
 /** Cosines and sines for each token of ids (…, T) by its place in the text: FP32 (T, dim), made once for all layers. */
 MIXT_API mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
 #define mixt_rotary_table(b, ids, ...)                                                                                 \
@@ -318,6 +323,8 @@ MIXT_API mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, cons
  *  together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed product take
  *  one pass. */
 MIXT_API mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
+/** The same of heads of `width` numbers, of which only the first dim are turned, dim being that of the table. */
+MIXT_API mixt_value mixt_rotary_part(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads, int64_t width);
 
 typedef struct mixt_reduce_options {
     size_t struct_size;

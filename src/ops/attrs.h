@@ -141,19 +141,25 @@ typedef struct mixt__rnn_attrs {
     bool relu;
 } mixt__rnn_attrs;
 
-/** The first `heads` heads of a row are turned, each by `dim` numbers: see ops/rotary.c. */
+enum { MIXT_ROTARY_DIM_MAX = 512 };
+
+/** The first `dim` numbers of each of the first `heads` heads of a row are turned; heads begin `width` numbers apart,
+ * 0: dim. See ops/rotary.c. */
 typedef struct mixt__rotary_attrs {
-    int64_t heads, dim;
+    int64_t heads, dim, width;
     bool inverse; // back again: the gradient
 } mixt__rotary_attrs;
 
 /** Angles of rotary positions: see ops/rotary.c. Frequencies are theta^(-2i / dim); with a factor above 0 those of
  *  wavelengths past original / low are divided by it, those below original / high stay, and between they change
- *  smoothly; with high 0 all are divided. */
+ *  smoothly; with high 0 all are divided. Where there are divisors, each frequency is divided by its own instead. */
 typedef struct mixt__rotary_table_attrs {
     int64_t dim;
     double theta, factor, low, high, original;
-    bool places; // the input tells places; else they count up from 0
+    bool places;     // the input tells places; else they count up from 0
+    bool own;        // frequencies have divisors of their own
+    float magnitude; // of cosines and sines
+    float divisors[MIXT_ROTARY_DIM_MAX / 2];
 } mixt__rotary_table_attrs;
 
 typedef struct mixt__reduce_attrs {

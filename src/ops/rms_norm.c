@@ -80,7 +80,9 @@ mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, c
     mixt__norm_attrs at = {.eps = o->eps};
     mixt__param weight = {.shape = mixt__vector_shape(mixt__last_dim(&b->graph->values[x.id].shape)),
                           .trainable = true};
-    weight.init = o->zero ? MIXT_INIT_ZERO : MIXT_INIT_ONE;
+    weight.init = o->zero || o->from_one ? MIXT_INIT_ZERO : MIXT_INIT_ONE;
     mixt_value in[2] = {x, mixt__builder_param(b, name, "weight", &weight)};
+    if (o->from_one)
+        in[1] = mixt_affine(b, in[1], 1, 1);
     return mixt__builder_node(b, &mixt__op_rms_norm, name, &at, in, 2);
 }

@@ -4,13 +4,15 @@
  * many sines, of place · frequency. The product is rounded to FP32 before the cosine is taken: models were trained so.
  * rotary: (src (B, T, C), table (T, dim)) → dst: (lo, hi) of each pair becomes (lo·cos - hi·sin, hi·cos + lo·sin),
  * number i of a head with number i + dim / 2; columns past the last turned head stay. In place those are not touched.
- * Its gradient is itself with the angles reversed. Computes in FP32 inside.
+ * Heads may be wider than what is turned of them: then i with i + dim / 2 of their first dim numbers. Its gradient is
+ * itself with the angles reversed. Computes in FP32 inside.
  */
 #include "ops/rotary_attrs.h"
 #include "ops/rules.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- the table ---- */
 
@@ -54,6 +56,13 @@ static const char *table_fault(const mixt_rotary_options *o)
         return ".factor, .low, .high and .original must be 0 or above";
     if (o->high > 0 && (o->factor <= 0 || o->original <= 0 || o->high <= o->low))
         return ".high needs .factor and .original, and a .low below it";
+    if (!(o->magnitude > 0) || !isfinite(o->magnitude))
+        return ".magnitude must be above 0";
+    if (o->divisor_count && o->divisor_count != o->dim / 2)
+        return ".divisor_count must be 0 or half of .dim";
+    for (int64_t i = 0; i < o->divisor_count; i++)
+        if (!(o->divisors[i] > 0) || !isfinite(o->divisors[i]))
+            return ".divisors must be above 0";
     return NULL;
 }
 
@@ -74,6 +83,9 @@ mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_ro
     at.low = o->low;
     at.high = o->high;
     at.original = o->original;
+    at.magnitude = (float)o->magnitude;
+    at.own = o->divisor_count > 0;
+    memcpy(at.divisors, o->divisors, sizeof at.divisors);
     at.places = mixt__builder_generating(b);
     mixt_value in = at.places ? (mixt_value){b->graph->positions} : ids;
     return mixt__builder_node(b, &mixt__op_rotary_table, NULL, &at, &in, 1);
@@ -87,7 +99,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__value *x = mixt__in(graph, node, 0), *table = mixt__in(graph, node, 1);
     const int64_t *dx = x->shape.dims, *dt = table->shape.dims;
     if (x->shape.rank != 3 || table->shape.rank != 2 || dx[1] != dt[0] || dt[1] != at->dim || at->heads < 1 ||
-        at->heads > dx[2] / at->dim) {
+        at->dim > mixt__rotary_width(at) || at->heads > dx[2] / mixt__rotary_width(at)) {
         char tx[128], tt[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "rotary of %lld heads needs (B, T, C) and a table (T, dim), got %s and %s",
                           (long long)at->heads, mixt__shape_text(&x->shape, tx, sizeof tx),
@@ -124,7 +136,11 @@ static double bytes(const mixt__graph *graph, const mixt__node *node)
 static void describe(const void *attrs, char *text, size_t size)
 {
     const mixt__rotary_attrs *at = attrs;
-    snprintf(text, size, "%lld heads of %lld%s", (long long)at->heads, (long long)at->dim, at->inverse ? ", back" : "");
+    char part[32] = "";
+    if (mixt__rotary_width(at) != at->dim)
+        snprintf(part, sizeof part, " in %lld", (long long)at->width);
+    snprintf(text, size, "%lld heads of %lld%s%s", (long long)at->heads, (long long)at->dim, part,
+             at->inverse ? ", back" : "");
 }
 
 const mixt__op mixt__op_rotary = {
@@ -145,14 +161,21 @@ MIXT_PLAY(mixt_rotary, out[0] = mixt_rotary(b, in[0], in[1], c->numbers[0]))
 mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads)
 {
     MIXT_RECORD(b, mixt_rotary, .in = {x, table}, .in_count = 2, .numbers = {heads});
+    return mixt_rotary_part(b, x, table, heads, 0);
+}
+
+MIXT_PLAY(mixt_rotary_part, out[0] = mixt_rotary_part(b, in[0], in[1], c->numbers[0], c->numbers[1]))
+mixt_value mixt_rotary_part(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads, int64_t width)
+{
+    MIXT_RECORD(b, mixt_rotary_part, .in = {x, table}, .in_count = 2, .numbers = {heads, width});
     mixt_value in[2] = {x, table};
     if (!mixt__builder_ready(b, NULL, in, 2))
         return (mixt_value){0};
     int64_t dim = mixt_value_rank(b, table) == 2 ? mixt_value_dim(b, table, 1) : 0;
-    if (heads < 1 || dim < 2 || dim % 2)
+    if (heads < 1 || dim < 2 || dim % 2 || (width && width < dim))
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
                                    "rotary of %lld heads of %lld: needs a table of mixt_rotary_table and at least one",
                                    (long long)heads, (long long)dim);
-    mixt__rotary_attrs at = {.heads = heads, .dim = dim};
+    mixt__rotary_attrs at = {.heads = heads, .dim = dim, .width = width == dim ? 0 : width};
     return mixt__builder_node(b, &mixt__op_rotary, NULL, &at, in, 2);
 }

@@ -6,12 +6,18 @@
 
 #include <math.h>
 
-enum { MIXT_ROTARY_DIM_MAX = 512 };
+/** From the beginning of a head to that of the next. */
+static inline int64_t mixt__rotary_width(const mixt__rotary_attrs *at)
+{
+    return at->width ? at->width : at->dim;
+}
 
 /** Frequency i of dim / 2, in radians a token, rounded to FP32 as the models' first programs have it. */
 static inline float mixt__rotary_frequency(const mixt__rotary_table_attrs *at, int64_t i)
 {
     double frequency = pow(at->theta, -2.0 * (double)i / (double)at->dim);
+    if (at->own)
+        return (float)(frequency / (double)at->divisors[i]);
     if (at->factor <= 0)
         return (float)frequency;
     if (at->high <= 0)

@@ -16,6 +16,10 @@ static void make_table(test_case *c)
     at->low = problem_real(c, "low", 0);
     at->high = problem_real(c, "high", 0);
     at->original = problem_real(c, "original", 0);
+    at->magnitude = (float)problem_real(c, "magnitude", 1);
+    at->own = problem_int(c, "own", 0) != 0;
+    for (int64_t i = 0; i < at->dim / 2; i++)
+        at->divisors[i] = (float)(1 + 0.37 * (double)i);
     int64_t first = problem_int(c, "at", -1);
     at->places = first >= 0;
     test_tensor *x = case_indices(c, ids, 0, 50000);
@@ -27,6 +31,8 @@ static void make_table(test_case *c)
 static double frequency_of(const mixt__rotary_table_attrs *at, int64_t i)
 {
     double f = exp(-2 * (double)i / (double)at->dim * log(at->theta)), wave = 2 * acos(-1) / f;
+    if (at->own)
+        return f / (double)at->divisors[i];
     if (at->factor == 0)
         return f;
     if (at->high == 0 || wave > at->original / at->low)
@@ -46,8 +52,9 @@ static void expect_table(test_case *c)
         double place = at->places ? c->in[0].value[t] : (double)t;
         double frequency = number_round(frequency_of(at, i), MIXT_DTYPE_FP32);
         double angle = number_round(place * frequency, MIXT_DTYPE_FP32);
-        c->out[0].value[n] = n % at->dim < half ? cos(angle) : sin(angle);
-        c->out[0].slack[n] = 4 * U32 * angle + 4 * U32;
+        double size = (double)at->magnitude;
+        c->out[0].value[n] = size * (n % at->dim < half ? cos(angle) : sin(angle));
+        c->out[0].slack[n] = size * (4 * U32 * angle + 4 * U32) + (size != 1 ? 2 * U32 * size : 0);
     }
 }
 
@@ -57,6 +64,7 @@ static void make(test_case *c)
     mixt__shape x = problem_shape(c, "src");
     at->heads = problem_int(c, "heads", 1);
     at->dim = problem_int(c, "dim", 2);
+    at->width = problem_int(c, "width", 0);
     at->inverse = problem_int(c, "inverse", 0) != 0;
     c->inexact = true;
     case_input(c, c->dtype, x);
@@ -73,12 +81,13 @@ static void expect(test_case *c)
     const test_tensor *x = &c->in[0], *y = &c->out[0];
     int64_t tokens = x->shape.dims[1], cols = x->shape.dims[2], half = at->dim / 2;
     for (int64_t n = 0; n < x->count; n++) {
-        int64_t row = n / cols % tokens, column = n % cols, i = column % half;
-        if (column >= at->heads * at->dim) {
+        int64_t row = n / cols % tokens, column = n % cols;
+        int64_t width = at->width ? at->width : at->dim, place = column % width, i = place % half;
+        if (column >= at->heads * width || place >= at->dim) {
             y->value[n] = x->value[n];
             continue;
         }
-        bool upper = column % at->dim >= half;
+        bool upper = place >= half;
         double cosine = c->in[1].value[row * at->dim + i], sine = c->in[1].value[row * at->dim + half + i];
         double other = x->value[upper ? n - half : n + half] * (at->inverse ? -sine : sine);
         double own = x->value[n] * cosine;

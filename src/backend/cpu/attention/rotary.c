@@ -24,8 +24,8 @@ static mixt_status table_run(const mixt__call *call)
         float frequency = mixt__rotary_frequency(at, i);
         for (int64_t t = 0; t < rows; t++) {
             float angle = (float)(at->places ? places[t] : t) * frequency;
-            table[t * at->dim + i] = (float)cos((double)angle);
-            table[t * at->dim + half + i] = (float)sin((double)angle);
+            table[t * at->dim + i] = (float)cos((double)angle) * at->magnitude;
+            table[t * at->dim + half + i] = (float)sin((double)angle) * at->magnitude;
         }
     }
     return MIXT_OK;
@@ -47,15 +47,23 @@ static task task_of(const mixt__call *call)
     return (task){call, call->in[0].shape.dims[1], call->in[0].shape.dims[2]};
 }
 
+/** Columns [from, to) of one row, which are not turned. */
+static void copy_columns(const task *t, int64_t row, int64_t from, int64_t to)
+{
+    const mixt__tensor *src = &t->call->in[0], *dst = &t->call->out[0];
+    size_t size = mixt_dtype_size(src->dtype), begin = (size_t)(row * t->cols + from) * size;
+    if (src->data != dst->data)
+        memcpy((char *)dst->data + begin, (const char *)src->data + begin, (size_t)(to - from) * size);
+}
+
 /** The columns that are not turned, of one row. */
 static void copy_rest(const task *t, int64_t row)
 {
     const mixt__rotary_attrs *at = t->call->attrs;
-    const mixt__tensor *src = &t->call->in[0], *dst = &t->call->out[0];
-    size_t size = mixt_dtype_size(src->dtype), turned = (size_t)(at->heads * at->dim) * size;
-    size_t begin = (size_t)(row * t->cols) * size + turned;
-    if (src->data != dst->data)
-        memcpy((char *)dst->data + begin, (const char *)src->data + begin, (size_t)t->cols * size - turned);
+    int64_t width = mixt__rotary_width(at);
+    for (int64_t head = 0; width > at->dim && head < at->heads; head++)
+        copy_columns(t, row, head * width + at->dim, (head + 1) * width);
+    copy_columns(t, row, at->heads * width, t->cols);
 }
 
 static void rows_range(void *argument, int64_t begin, int64_t end, int thread)
@@ -72,7 +80,7 @@ static void rows_range(void *argument, int64_t begin, int64_t end, int thread)
     for (int64_t row = begin; row < end; row++) {
         const float *cosines = (const float *)t->call->in[1].data + row % t->tokens * at->dim, *sines = cosines + half;
         for (int64_t head = 0; head < at->heads; head++) {
-            size_t place = (size_t)(row * t->cols + head * at->dim) * size;
+            size_t place = (size_t)(row * t->cols + head * mixt__rotary_width(at)) * size;
             widen(x, (const char *)src->data + place, at->dim);
             for (int64_t i = 0; i < half; i++) {
                 float sine = at->inverse ? -sines[i] : sines[i];
@@ -105,9 +113,9 @@ static mixt_status plain_run(const mixt__call *call)
     const mixt__rotary_attrs *at = call->attrs;
     const mixt__tensor *src = &call->in[0], *dst = &call->out[0];
     const float *table = call->in[1].data;
-    int64_t half = at->dim / 2, rows = src->shape.dims[0] * t.tokens;
+    int64_t half = at->dim / 2, rows = src->shape.dims[0] * t.tokens, width = mixt__rotary_width(at);
     for (int64_t n = 0; n < rows * at->heads * half; n++) {
-        int64_t row = n / half / at->heads, i = n % half, low = row * t.cols + n / half % at->heads * at->dim + i;
+        int64_t row = n / half / at->heads, i = n % half, low = row * t.cols + n / half % at->heads * width + i;
         double cosine = (double)table[row % t.tokens * at->dim + i];
         double sine = (double)table[row % t.tokens * at->dim + half + i] * (at->inverse ? -1 : 1);
         double x = (double)mixt__load(src->data, src->dtype, low);

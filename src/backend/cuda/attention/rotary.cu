@@ -21,7 +21,8 @@ typedef struct frequencies {
 
 /** places NULL: they count up from 0. The product is rounded before its cosine is taken, as the op says. */
 static __global__ void __launch_bounds__(THREADS)
-    rotary_table(const int32_t *places, float *table, int64_t rows, int half, const __grid_constant__ frequencies f)
+    rotary_table(const int32_t *places, float *table, int64_t rows, int half, float magnitude,
+                 const __grid_constant__ frequencies f)
 {
     int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, row = at / half;
     int i = (int)(at % half);
@@ -29,8 +30,8 @@ static __global__ void __launch_bounds__(THREADS)
         return;
     float angle = __fmul_rn(places ? (float)places[row] : (float)row, f.of[i]), sine, cosine;
     sincosf(angle, &sine, &cosine);
-    table[row * 2 * half + i] = cosine;
-    table[row * 2 * half + half + i] = sine;
+    table[row * 2 * half + i] = cosine * magnitude;
+    table[row * 2 * half + half + i] = sine * magnitude;
 }
 
 static mixt_status table_prepare(mixt__call *call, mixt__arena *arena)
@@ -53,7 +54,7 @@ static mixt_status table_run(const mixt__call *call)
     if (blocks)
         rotary_table<<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
             at->places ? (const int32_t *)call->in[0].data : NULL, (float *)call->out[0].data, rows, (int)(at->dim / 2),
-            *(const frequencies *)call->state);
+            at->magnitude, *(const frequencies *)call->state);
     return mixt__cuda_launched("rotary_table");
 }
 
@@ -67,7 +68,7 @@ typedef struct job {
     const void *src;
     void *dst;
     const float *table;
-    int64_t rows, tokens, cols, heads, half;
+    int64_t rows, tokens, cols, heads, half, width; // width: from head to head
     int64_t pairs, packs; // of a row: packs that are turned with their partner, and all that a row's threads take
     bool inverse;
 } job;
@@ -79,12 +80,12 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) r
         return;
     if (pack >= j.pairs) { // the rest of the row, where that is not in its place
         float x[V];
-        int64_t place = row * j.cols + 2 * j.heads * j.half + (pack - j.pairs) * V;
+        int64_t place = row * j.cols + j.heads * j.width + (pack - j.pairs) * V;
         unpack(x, load<T, V>(j.src, place));
         store<T, V>(j.dst, place, x);
         return;
     }
-    int64_t i = pack * V % j.half, low = row * j.cols + pack * V / j.half * 2 * j.half + i;
+    int64_t i = pack * V % j.half, low = row * j.cols + pack * V / j.half * j.width + i;
     const float *angles = j.table + row % j.tokens * 2 * j.half + i;
     float x[V], y[V], cosine[V], sine[V], turned[V];
     unpack(x, load<T, V>(j.src, low));
@@ -103,7 +104,7 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) r
 
 template <typename T, int V> static void launch(const mixt__cuda_device *gpu, job &j)
 {
-    int64_t rest = j.src == j.dst ? 0 : j.cols - 2 * j.heads * j.half;
+    int64_t rest = j.src == j.dst ? 0 : j.cols - j.heads * j.width;
     j.pairs = j.heads * j.half / V;
     j.packs = j.pairs + rest / V;
     unsigned blocks = (unsigned)mixt__ceil_div(j.rows * j.packs, THREADS);
@@ -114,7 +115,8 @@ template <typename T, int V> static void launch(const mixt__cuda_device *gpu, jo
 template <typename T> static void launch_either(const mixt__cuda_device *gpu, job &j)
 {
     constexpr int V = vec16<T>::size;
-    bool vectors = j.half % V == 0 && j.cols % V == 0 && aligned16(j.src) && aligned16(j.dst) && aligned16(j.table);
+    bool vectors = j.half % V == 0 && j.cols % V == 0 && j.width % V == 0 && aligned16(j.src) && aligned16(j.dst) &&
+                   aligned16(j.table);
     if (vectors)
         launch<T, V>(gpu, j);
     else
@@ -133,7 +135,13 @@ static mixt_status run(const mixt__call *call)
     j.cols = call->in[0].shape.dims[2];
     j.heads = at->heads;
     j.half = at->dim / 2;
+    j.width = mixt__rotary_width(at);
     j.inverse = at->inverse;
+    if (j.width > at->dim && j.src != j.dst) // what is not turned lies between heads too: all is copied first
+        MIXT_TRY(mixt__cuda_check(cudaMemcpyAsync(j.dst, j.src,
+                                                  (size_t)(j.rows * j.cols) * mixt_dtype_size(call->in[0].dtype),
+                                                  cudaMemcpyDeviceToDevice, mixt__cuda_of(call)->stream),
+                                  "rotary"));
     DISPATCH(call->in[0].dtype, T, launch_either<T>(mixt__cuda_of(call), j));
     return mixt__cuda_launched("rotary");
 }
