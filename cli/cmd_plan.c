@@ -226,6 +226,7 @@ static void print_json(const report *r)
     cli_json_set(o, "frozen", cli_plan_frozen_json(r->trainer));
     cli_json_set(o, "fit", json_fit(&r->fit));
     cli_json_set(o, "recompute", json_recompute(&r->info));
+    cli_json_set(o, "checks_state", json_boolean(r->info.checks_state));
     cli_json_set(o, "ranks", json_integer(r->info.ranks));
     cli_json_set(o, "rank_sent", json_integer(r->info.rank_sent));
     cli_json_set(o, "rank_gradients", json_integer(r->info.rank_gradients));
@@ -299,6 +300,9 @@ static void print_text(const cli_args *args, const report *r)
     print_recompute(&r->info);
     cli_plan_ranks_print(&r->info, r->link);
     print_device(&r->info);
+    if (!r->info.checks_state)
+        cli_line(stdout, "", "bits that flip in the memory of weights and moments are not looked for: %s",
+                 strcmp(r->info.device, "cpu") ? "on this device nobody sums them" : "integrity.sums=false");
     if (r->profile) {
         putchar('\n');
         cli_profile_print(r->profile);

@@ -63,6 +63,8 @@ typedef struct mixt_plan_info {
     size_t device_bytes;     /**< memory of the GPU */
     size_t device_free;      /**< free there now */
     size_t device_other;     /**< in use there beside mixt's own: context, libraries, other programs */
+    bool checks_state;       /**< each update checks that its state is as the last one wrote it: not where
+                                  mixt_trainer_options.no_integrity is set, and not on GPUs */
 } mixt_plan_info;
 /** Needs a compiled trainer, as does everything below: MIXT_ERROR_STATE otherwise. */
 MIXT_API mixt_status mixt_plan_describe(const mixt_trainer *trainer, mixt_plan_info *info);

@@ -163,7 +163,7 @@ typedef struct mixt__backend {
     mixt_status (*lamb_weights)(mixt__device *device, const mixt__update *update, const float *ratios);
     /* Integrity, where update->sums are there: whoever writes state takes sums, and whoever reads it again takes them
      * off, so that what is left must be 0. All are in order with the kernels; what they find is noted in
-     * update->damage, and nobody waits. */
+     * update->damage, and nobody waits. All are NULL where a device has none of it. */
     /** Sums of the state as it is: after it was written by others than an update. */
     mixt_status (*sum_segments)(mixt__device *device, const mixt__update *update);
     /** Between step_control and the update: takes off what that does not read, the working copies where they are due;

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "graph/op.h"
 #include "train/dist/sharded.h"
+#include "train/integrity.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -119,6 +120,7 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(t->inner);
     info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(t->inner);
     describe_phases(t->inner, info);
+    info->checks_state = mixt__integrity_bytes(t->inner) > 0;
     if (!device->backend->describe)
         return MIXT_OK;
     MIXT_TRY(mixt__device_describe(device, &gpu));

@@ -20,9 +20,14 @@ static const char *const names[] = {
 
 /* ---- memory ---- */
 
+bool mixt__integrity_possible(const mixt__device *device)
+{
+    return device->backend->sum_segments != NULL;
+}
+
 static bool is_on(const mixt__trainer *t)
 {
-    return !t->settings.no_integrity;
+    return !t->settings.no_integrity && mixt__integrity_possible(t->device);
 }
 
 /** Whether the weights are those of the last update when the next one reads them: ranks that compress change them in

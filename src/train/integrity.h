@@ -33,13 +33,15 @@ typedef struct mixt__integrity {
     mixt__damage *damage;
     mixt__still_block *blocks; // frozen parameters and a teacher's
     int64_t block_count;
-    bool stale; // sums are made anew before the next update
+    bool stale;      // sums are made anew before the next update
     int64_t written; // what the parameters counted when sums were made (runtime/params.h)
-    bool told;  // somebody looks at what is found; else it is a failure
+    bool told;       // somebody looks at what is found; else it is a failure
     bool found;
     mixt__integrity_finding finding;
 } mixt__integrity;
 
+/** Whether a device sums its state at all. */
+bool mixt__integrity_possible(const mixt__device *device);
 /** Bytes that it takes of the device. Needs compile. */
 size_t mixt__integrity_bytes(const mixt__trainer *trainer);
 mixt_status mixt__integrity_take(mixt__trainer *trainer);

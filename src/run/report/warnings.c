@@ -6,6 +6,7 @@
 
 #include "data/text/inputs_text.h"
 #include "run/open/teacher.h"
+#include "train/integrity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -139,8 +140,21 @@ static void warn_of_languages(mixt_run *run)
                        (long long)size, vocab, (long long)tokens);
 }
 
+/** What is checked on one kind of device and not on another. */
+static void warn_of_integrity(mixt_run *run)
+{
+    const mixt__device *device = mixt__trainer_device(run->experiment.trainer->inner);
+    if (mixt__config_bool(run->config, MIXT_KEY_INTEGRITY_SUMS) && !mixt__integrity_possible(device))
+        mixt__run_note(
+            run, false,
+            "integrity.sums: not on %s: a bit that flips in its memory is found where training goes wrong by "
+            "it, not at the next update",
+            device->backend->name);
+}
+
 void mixt__warnings_tell(mixt_run *run)
 {
+    warn_of_integrity(run);
     warn_of_length(run);
     warn_of_rate(run);
     warn_of_targets(run);
