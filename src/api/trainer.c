@@ -5,6 +5,7 @@
 #include "machine/machine.h"
 #include "num/num.h"
 #include "store/safetensors.h"
+#include "train/integrity.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -302,6 +303,8 @@ static mixt_status save(mixt__trainer *t, const char *path, int64_t of)
     if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     MIXT_TRY(mixt__trainer_take_weights(t));
+    if (mixt__trainer_has_memory(t))
+        MIXT_TRY(mixt__integrity_verify(t));
     return write_file(mixt__trainer_params(t), mixt__trainer_steps(t), of, path);
 }
 

@@ -48,6 +48,8 @@ typedef struct mixt__checkpoint_piece {
     int64_t tensor;       // its index
     int64_t begin, bytes; // of its data; at least one byte
     const void *data;
+    bool summed; // as of a tensor (store/tensor.h)
+    uint64_t words;
 } mixt__checkpoint_piece;
 
 /** One that was written. */
@@ -71,7 +73,8 @@ typedef struct mixt__checkpoint_draft {
  *  shapes are read, wide elements first, and files' names. Refuses as mixt__checkpoint_write does. */
 mixt_status mixt__checkpoint_begin(const char *folder, const mixt__checkpoint_content *content,
                                    mixt__checkpoint_draft *draft);
-/** Every process writes what it has, and brings it to disk; any number at once, in any order.
+/** Every process writes what it has, brings it to disk and reads it again: MIXT_ERROR_DATA, naming the tensor, where
+ *  that is not what it was to be. Any number at once, in any order.
  *  @param pieces in the order of tensors @param sums (count) receives what was written */
 mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *draft, const mixt__checkpoint_content *content,
                                  const mixt__checkpoint_piece *pieces, int64_t count, mixt__checkpoint_sum *sums);

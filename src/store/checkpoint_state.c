@@ -71,21 +71,61 @@ mixt_status mixt__checkpoint_state_make(mixt__checkpoint_draft *d, const mixt__c
     return status;
 }
 
+/** Where tensors stand in the file, asked for in their order. */
+typedef struct places {
+    const mixt__checkpoint_content *content;
+    int64_t tensor, at;
+} places;
+
+static int64_t place_of(places *p, const mixt__checkpoint_piece *piece)
+{
+    for (; p->tensor < piece->tensor; p->tensor++)
+        p->at += bytes_of(&p->content->tensors[p->tensor]);
+    return p->at + piece->begin;
+}
+
 static mixt_status write_pieces(int fd, const char *path, const mixt__checkpoint_draft *d,
                                 const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
                                 int64_t count, mixt__checkpoint_sum *sums)
 {
-    int64_t tensor = 0, at = d->data;
+    places places = {content, 0, d->data};
     for (int64_t i = 0; i < count; i++) {
         const mixt__checkpoint_piece *p = &pieces[i];
-        for (; tensor < p->tensor; tensor++)
-            at += bytes_of(&content->tensors[tensor]);
-        MIXT_TRY(mixt__file_write_at(fd, path, p->data, (size_t)p->bytes, at + p->begin));
+        MIXT_TRY(mixt__file_write_at(fd, path, p->data, (size_t)p->bytes, place_of(&places, p)));
         sums[i] = (mixt__checkpoint_sum){p->tensor, p->begin, p->bytes, mixt__checksum(p->data, (size_t)p->bytes)};
     }
     if (fsync(fd)) // delayed allocation reports a full disk here
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", path, strerror(errno));
     return MIXT_OK;
+}
+
+/** Between memory that was verified and the file a bit may flip too: the file is what must be right. */
+static mixt_status read_pieces(const char *path, const mixt__checkpoint_draft *d,
+                               const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
+                               int64_t count, const mixt__checkpoint_sum *sums)
+{
+    mixt__file_map map;
+    places places = {content, 0, d->data};
+    const char *wrong = NULL;
+    MIXT_TRY(mixt__file_map_open_own(path, &map));
+    bool whole = map.bytes >= (size_t)d->bytes;
+    for (int64_t i = 0; i < count && whole && !wrong; i++) {
+        const mixt__checkpoint_piece *p = &pieces[i];
+        const unsigned char *at = map.data + place_of(&places, p);
+        bool same = p->summed ? mixt__checksum_words(at, (size_t)p->bytes) == p->words
+                              : mixt__checksum(at, (size_t)p->bytes) == sums[i].sum;
+        wrong = same ? NULL : content->tensors[p->tensor].name;
+    }
+    mixt_status status = mixt__file_map_check(&map);
+    mixt__file_map_close(&map);
+    if (status == MIXT_OK && !whole)
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: was cut while it was written", path);
+    if (status == MIXT_OK && wrong)
+        status = mixt__fail(MIXT_ERROR_DATA,
+                            "'%s' is not in the file as it was in memory: a bit has flipped, or something wrote where "
+                            "it must not",
+                            wrong);
+    return status;
 }
 
 mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
@@ -99,7 +139,7 @@ mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__ch
     mixt_status status = write_pieces(fd, path, d, content, pieces, count, sums);
     if (close(fd) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be closed: %s", path, strerror(errno));
-    return status;
+    return status == MIXT_OK ? read_pieces(path, d, content, pieces, count, sums) : status;
 }
 
 /* ---- what is to be written ---- */

@@ -222,7 +222,8 @@ static mixt_status fill(const mixt__checkpoint_draft *d, const mixt__checkpoint_
         const mixt__file_tensor *t = &content->tensors[i];
         int64_t bytes = mixt__file_tensor_count(t->dtype, t->rank, t->dims) * (int64_t)mixt_dtype_size(t->dtype);
         if (bytes)
-            pieces[(*used)++] = (mixt__checkpoint_piece){.tensor = i, .bytes = bytes, .data = t->data};
+            pieces[(*used)++] = (mixt__checkpoint_piece){
+                .tensor = i, .bytes = bytes, .data = t->data, .summed = t->summed, .words = t->words};
     }
     mixt_status status = mixt__checkpoint_add(d, content, pieces, *used, sums);
     mixt__free(pieces);

@@ -13,6 +13,8 @@ typedef struct mixt__file_tensor {
     int64_t dims[MIXT__FILE_RANK];
     const void *data; /**< row-major; from a file of another program possibly not aligned to its elements */
     size_t bytes;
+    bool summed;    // whether it is known what the data should be, …
+    uint64_t words; // … which is mixt__checksum_words of it
 } mixt__file_tensor;
 
 /** Elements of a shape; -1 when a dimension is negative or the product (in bytes too) does not fit. */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "mixt/num.h"
+#include "store/checksum.h"
 #include "store/json.h"
 #include "train/arenas.h"
 #include "train/faults.h"
@@ -269,6 +270,36 @@ static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
                                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
 
+/** What the tensors' data should be where they are written: the sums that updates carry, or else of what was taken. */
+static mixt_status take_words(mixt__snapshot *s, mixt__trainer *t)
+{
+    mixt__integrity_words words;
+    MIXT_TRY(mixt__integrity_words_read(t, &words));
+    int64_t used = 0;
+    int order[MIXT_PARAM_ROLES], roles = mixt__arenas_saved(t->params, order);
+    bool whole = s->kind == MIXT_SNAPSHOT_WHOLE;
+    for (int r = 0; r < roles && whole; r++)
+        for (int32_t i = 0; i < t->params->count; i++)
+            if (mixt__params_offset(t->params, order[r], i) >= 0) {
+                mixt__file_tensor *tensor = &s->tensors[used++];
+                tensor->summed = mixt__integrity_words_of(t, &words, order[r], i, &tensor->words);
+            }
+    for (int64_t i = 0; i < s->count && whole && words.sums; i++) {
+        mixt__file_tensor *tensor = &s->tensors[i];
+        size_t count = (size_t)mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
+        if (!tensor->summed)
+            tensor->words = mixt__checksum_words(tensor->data, count * mixt_dtype_size(tensor->dtype));
+        tensor->summed = true;
+    }
+    for (int64_t i = 0; i < s->piece_count; i++) {
+        mixt__checkpoint_piece *piece = &s->pieces[i];
+        piece->summed = piece->data && !t->settings.no_integrity;
+        piece->words = piece->summed ? mixt__checksum_words(piece->data, (size_t)piece->bytes) : 0;
+    }
+    mixt__integrity_words_free(&words);
+    return MIXT_OK;
+}
+
 mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
 {
     if (t->hand_gradients)
@@ -281,6 +312,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     MIXT_TRY(copy_arenas(s, t));
     MIXT_TRY(mixt__feedback_take(s, t));
     MIXT_TRY(mixt__device_synchronize(t->device));
+    MIXT_TRY(take_words(s, t));
     return take_scalars(s, t);
 }
 

@@ -389,6 +389,17 @@ static mixt_status damaged(const mixt__trainer *t)
     return mixt__fail(MIXT_ERROR_DATA, "%s: this state is not saved", t->integrity.finding.text);
 }
 
+/** Who goes on from a damaged control block goes on with other bits. */
+static mixt_status verify_control(mixt__trainer *t)
+{
+    mixt__control control;
+    MIXT_TRY(mixt__device_download(t->device, &control, t->control, sizeof control));
+    mixt__control sealed = control;
+    mixt__control_seal(&sealed);
+    bool right = sealed.sum == control.sum;
+    return right ? MIXT_OK : mixt__integrity_take_in(t, t->attempts, &(mixt__damage){1, MIXT_DAMAGED_CONTROL, -1});
+}
+
 mixt_status mixt__integrity_verify(mixt__trainer *t)
 {
     mixt__integrity *g = &t->integrity;
@@ -397,6 +408,8 @@ mixt_status mixt__integrity_verify(mixt__trainer *t)
     MIXT_TRY(mixt__device_synchronize(t->device));
     MIXT_TRY(mixt__integrity_renew(t));
     MIXT_TRY(mixt__integrity_look(t, t->attempts)); // whether an update has found something that nobody heard of
+    if (!g->found)
+        MIXT_TRY(verify_control(t));
     if (!g->found && is_summed(t))
         MIXT_TRY(verify_segments(t));
     if (!g->found && t->update.statistics_count && !t->hand_gradients)
@@ -405,6 +418,39 @@ mixt_status mixt__integrity_verify(mixt__trainer *t)
         MIXT_TRY(mixt__device_sum_blocks(t->device, g->blocks, g->block_count, g->damage));
     MIXT_TRY(mixt__integrity_look(t, t->attempts));
     return g->found ? damaged(t) : MIXT_OK;
+}
+
+mixt_status mixt__integrity_words_read(mixt__trainer *t, mixt__integrity_words *words)
+{
+    *words = (mixt__integrity_words){0};
+    if (!is_summed(t) || is_stale(t) || mixt__ranks_sharded(t)) // segments are of slices then
+        return MIXT_OK;
+    words->sums = mixt__alloc((size_t)(t->params->segment_count + 1) * sizeof *words->sums);
+    if (!words->sums)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for sums");
+    mixt_status status = download_sums(t, words->sums);
+    if (status != MIXT_OK)
+        mixt__integrity_words_free(words);
+    return status;
+}
+
+bool mixt__integrity_words_of(const mixt__trainer *t, const mixt__integrity_words *words, int role, int32_t param,
+                              uint64_t *sum)
+{
+    static const int summed[MIXT_PARAM_ROLES] = {[MIXT_PARAM_WEIGHT] = 1 + MIXT_SUMMED_WEIGHT,
+                                                 [MIXT_PARAM_MOMENT1] = 1 + MIXT_SUMMED_MOMENT1,
+                                                 [MIXT_PARAM_MOMENT2] = 1 + MIXT_SUMMED_MOMENT2};
+    int32_t segment = t->params->segment_of[param];
+    if (!words->sums || segment < 0 || !summed[role])
+        return false;
+    *sum = words->sums[segment].words[summed[role] - 1];
+    return true;
+}
+
+void mixt__integrity_words_free(mixt__integrity_words *words)
+{
+    mixt__free(words->sums);
+    words->sums = NULL;
 }
 
 mixt_status mixt__trainer_put_control(mixt__trainer *t, mixt__control *control)

@@ -81,6 +81,17 @@ mixt_status mixt__integrity_heal(mixt__trainer *trainer);
 /** Whether all state is as it was written, by reading all of it; waits for what was issued. Before it is saved. */
 mixt_status mixt__integrity_verify(mixt__trainer *trainer);
 
+/** Sums of the state that was verified last. */
+typedef struct mixt__integrity_words {
+    mixt__segment_sums *sums; // by segment; NULL: nobody has summed
+} mixt__integrity_words;
+/** After mixt__integrity_verify. */
+mixt_status mixt__integrity_words_read(mixt__trainer *trainer, mixt__integrity_words *words);
+/** Of all of a parameter in a role. @return false: there is none */
+bool mixt__integrity_words_of(const mixt__trainer *trainer, const mixt__integrity_words *words, int role, int32_t param,
+                              uint64_t *sum);
+void mixt__integrity_words_free(mixt__integrity_words *words);
+
 /** A control block that is complete but for its sum, to the device. */
 mixt_status mixt__trainer_put_control(mixt__trainer *trainer, mixt__control *control);
 

@@ -52,7 +52,8 @@ static int64_t pieces_of(const int *cuts, int writer, mixt__checkpoint_piece *pi
         int64_t begin = cuts[writer] > at ? cuts[writer] - at : 0;
         int64_t end = cuts[writer + 1] - at < counts[i] ? cuts[writer + 1] - at : counts[i];
         if (end > begin)
-            pieces[count++] = (mixt__checkpoint_piece){i, begin * 4, (end - begin) * 4, values + at + begin};
+            pieces[count++] = (mixt__checkpoint_piece){
+                .tensor = i, .begin = begin * 4, .bytes = (end - begin) * 4, .data = values + at + begin};
     }
     return count;
 }
