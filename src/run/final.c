@@ -5,6 +5,7 @@
 #include "dist/keepalive.h"
 #include "run/open/weights.h"
 #include "train/dist/sharded.h"
+#include "train/integrity.h"
 
 #include <stdio.h>
 
@@ -62,6 +63,8 @@ static mixt_status save_collected(mixt_run *run)
 mixt_status mixt__final_save(mixt_run *run)
 {
     run->result.weights_step = run->result.steps;
+    if (run->group) // what the last update has found on one rank, no other has heard of
+        MIXT_TRY(mixt__group_agree_soon(run->group, mixt__integrity_verify(run->experiment.trainer->inner)));
     if (run->group && mixt__trainer_params(run->experiment.trainer->inner)->shard.masters)
         return save_collected(run);
     return save_alone(run);

@@ -99,11 +99,11 @@ static int64_t cut(const cutting *c, mixt__checkpoint_piece *pieces)
         if (begin >= end)
             continue;
         if (pieces)
-            pieces[count] = (mixt__checkpoint_piece){
-                .tensor = c->tensor,
-                .begin = (begin - c->offset) * unit,
-                .bytes = (end - begin) * unit,
-                .data = c->base ? c->base + (s->at + (begin - s->begin)) * unit : NULL};
+            pieces[count] =
+                (mixt__checkpoint_piece){.tensor = c->tensor,
+                                         .begin = (begin - c->offset) * unit,
+                                         .bytes = (end - begin) * unit,
+                                         .data = c->base ? c->base + (s->at + (begin - s->begin)) * unit : NULL};
         count++;
     }
     return count;

@@ -184,6 +184,7 @@ void mixt__integrity_renew_later(mixt__trainer *t)
 {
     t->integrity.stale = true;
     t->integrity.found = false;
+    t->integrity.known = 0;
 }
 
 /** Whether values were written since the sums were made. */
@@ -276,29 +277,39 @@ static int32_t param_of(const mixt__trainer *t, const mixt__damage *d)
     return known ? block.param : -1;
 }
 
-static void describe(mixt__trainer *t, int64_t step, const mixt__damage *d)
+/** @param rank -1: there is one */
+static void describe(mixt__trainer *t, const mixt__integrity_word *w, int rank)
 {
     mixt__integrity_finding *f = &t->integrity.finding;
-    int32_t param = param_of(t, d);
-    *f = (mixt__integrity_finding){.step = step, .rank = -1, .what = names[d->what], .kind = (mixt__damaged)d->what};
-    snprintf(f->parameter, sizeof f->parameter, "%s", param >= 0 ? t->params->table[param].name : "");
-    char of[160] = "";
-    if (param >= 0)
+    char of[160] = "", on[32] = "";
+    *f = (mixt__integrity_finding){
+        .step = w->step, .rank = rank, .what = names[w->kind], .kind = (mixt__damaged)w->kind};
+    snprintf(f->parameter, sizeof f->parameter, "%s", w->param >= 0 ? t->params->table[w->param].name : "");
+    if (w->param >= 0)
         snprintf(of, sizeof of, " of '%s'", f->parameter);
+    if (rank >= 0)
+        snprintf(on, sizeof on, " on rank %d", rank);
     snprintf(f->text, sizeof f->text,
-             "hardware: update %lld found the %s%s changed in memory since %s written: a bit has flipped, or "
+             "hardware: update %lld found the %s%s changed in memory%s since %s written: a bit has flipped, or "
              "something wrote where it must not",
-             (long long)step, f->what, of, d->what == MIXT_DAMAGED_STATE ? "they were" : "it was");
+             (long long)w->step, f->what, of, on, w->kind == MIXT_DAMAGED_STATE ? "they were" : "it was");
+    t->integrity.word = *w;
     t->integrity.found = true;
+}
+
+static int rank_of(const mixt__trainer *t)
+{
+    return t->ranks.group ? t->ranks.group->rank : -1;
 }
 
 mixt_status mixt__integrity_take_in(mixt__trainer *t, int64_t step, const mixt__damage *damage)
 {
-    const mixt__integrity *g = &t->integrity;
+    mixt__integrity *g = &t->integrity;
+    g->read = step;
     if (!g->memory || !damage->found || is_stale(t))
         return MIXT_OK;
     if (!g->found)
-        describe(t, step, damage);
+        describe(t, &(mixt__integrity_word){step, damage->what, param_of(t, damage)}, rank_of(t));
     return g->told ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s; go on from the last checkpoint", g->finding.text);
 }
 
@@ -310,9 +321,30 @@ mixt_status mixt__integrity_look(mixt__trainer *t, int64_t step)
     return mixt__integrity_take_in(t, step, &damage);
 }
 
+/* ---- over ranks ---- */
+
+mixt__integrity_word mixt__integrity_tell(const mixt__trainer *t)
+{
+    return t->integrity.found ? t->integrity.word : (mixt__integrity_word){0};
+}
+
+void mixt__integrity_hear(mixt__trainer *t, const mixt__integrity_word *words, size_t apart, int ranks, bool now)
+{
+    for (int rank = 0; rank < ranks && !t->integrity.known; rank++) {
+        const mixt__integrity_word *w =
+            (const mixt__integrity_word *)(const void *)((const char *)(const void *)words + (size_t)rank * apart);
+        if (!w->step)
+            continue;
+        describe(t, w, rank);
+        t->integrity.known = now ? t->integrity.read : t->attempts;
+    }
+}
+
 const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *t)
 {
-    return t->integrity.found ? &t->integrity.finding : NULL;
+    const mixt__integrity *g = &t->integrity;
+    bool known = !t->ranks.group || (g->known && g->read >= g->known);
+    return g->found && known ? &g->finding : NULL;
 }
 
 void mixt__trainer_tell_damage(mixt__trainer *t)

@@ -27,6 +27,12 @@ typedef struct mixt__integrity_finding {
     char text[320];
 } mixt__integrity_finding;
 
+/** The same from rank to rank. */
+typedef struct mixt__integrity_word {
+    int64_t step; // 0: nothing was found
+    int32_t kind, param;
+} mixt__integrity_word;
+
 typedef struct mixt__integrity {
     char *memory;                // device: all of the following
     mixt__segment_sums *sums[2]; // by segment, of ranks that shard by those that are this one's
@@ -38,6 +44,9 @@ typedef struct mixt__integrity {
     bool told;       // somebody looks at what is found; else it is a failure
     bool found;
     mixt__integrity_finding finding;
+    mixt__integrity_word word; // of the finding
+    int64_t read;              // the newest update whose result was read
+    int64_t known;             // ranks: the update from which on all of them know of it; 0: not yet
 } mixt__integrity;
 
 /** Whether a device sums its state at all. */
@@ -66,6 +75,12 @@ mixt_status mixt__integrity_look(mixt__trainer *trainer, int64_t step);
 void mixt__integrity_renew_later(mixt__trainer *trainer);
 /** Sums are made anew, where that was asked for. */
 mixt_status mixt__integrity_renew(mixt__trainer *trainer);
+
+/** Ranks tell each other with what they have computed: what a rank has found in an update the others hear with the
+ * next, and all of them act on it then. */
+mixt__integrity_word mixt__integrity_tell(const mixt__trainer *trainer);
+/** @param words of all ranks, so many bytes apart @param now all look at the same result; else at the coming one's */
+void mixt__integrity_hear(mixt__trainer *trainer, const mixt__integrity_word *words, size_t apart, int ranks, bool now);
 
 /** What was found in an update whose result was taken in, and is in the state still; NULL: nothing. */
 const mixt__integrity_finding *mixt__trainer_damage(const mixt__trainer *trainer);

@@ -73,7 +73,7 @@ static int try_rank(const char *name, int count, int rank, uint64_t seed, const 
         if (!strcmp(flip_models[i].name, name)) {
             mixt_status status = flip_train(&flip_models[i], out, &f, settings);
             if (status != MIXT_OK)
-                printf("%s, rank %d: %s\n", name, rank_of(), mixt_error_text());
+                fprintf(stderr, "%s, rank %d: %s\n", name, rank_of(), mixt_error_text());
             if (rank_of() == rank)
                 tell(&flip_models[i], &f, "on one of the ranks");
             bool all = rank_of() != rank || (f.found == count && !f.wrong && !f.late);

@@ -8,6 +8,7 @@
 #include "run/bits.h"
 #include "run/ranks.h"
 #include "run/run.h"
+#include "steer/consensus.h"
 #include "steer/controller.h"
 #include "steer/decision.h"
 #include "steer/inquiry.h"
@@ -186,7 +187,8 @@ static bool find_damage(mixt_run *run)
     const mixt__integrity_finding *found = mixt__trainer_damage(run->experiment.trainer->inner);
     if (!found)
         return false;
-    s->trouble = (mixt_trouble){.step = run->last.step, .cause = MIXT_CAUSE_HARDWARE, .layer = "", .text = "state has changed in memory"};
+    s->trouble = (mixt_trouble){
+        .step = run->last.step, .cause = MIXT_CAUSE_HARDWARE, .layer = "", .text = "state has changed in memory"};
     return mixt_controller_report(s->controller, &s->trouble);
 }
 
@@ -350,6 +352,22 @@ static mixt_status find_next(mixt_run *run, mixt_decision *decision, bool *found
     return MIXT_OK;
 }
 
+/** What has changed in one rank's memory explains whatever trouble all of them see, and the others have not heard of it
+ *  yet. */
+static mixt_status share_damage(mixt_run *run)
+{
+    mixt__trainer *t = run->experiment.trainer->inner;
+    mixt__integrity_word mine = mixt__integrity_tell(t), *all;
+    int count;
+    if (!run->group || (!run->steer.troubled && !run->steer.suspected))
+        return MIXT_OK;
+    MIXT_TRY(mixt__consensus_gather(t, &mine, sizeof mine, (void **)&all, &count));
+    mixt__integrity_hear(t, all, sizeof *all, count, true);
+    mixt__free(all);
+    run->steer.troubled = find_damage(run) || run->steer.troubled;
+    return MIXT_OK;
+}
+
 /** Ranks look into the same trouble: what they do about it they do together. */
 static mixt_status agree_on_trouble(mixt_run *run)
 {
@@ -378,6 +396,7 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
     run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
     *found = false;
     MIXT_TRY(agree_on_trouble(run));
+    MIXT_TRY(share_damage(run));
     bool any, looks = run->steer.troubled || run->steer.suspected; // on all ranks
     mixt_status said = find_next(run, decision, &any);
     MIXT_TRY(looks ? mixt__run_agree(run, said) : said);

@@ -145,6 +145,7 @@ static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
     mine->hash = r->sums.hash;
     mine->signal = r->sums.signal;
     mine->asked = r->sums.asked;
+    mine->damage = mixt__integrity_tell(t);
     float *figures = (float *)(void *)(mine + 1);
     memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * 3 * sizeof *figures);
     if (r->sums.moved_total)
@@ -212,7 +213,9 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         MIXT_TRY(status);
     }
     r->sums.asked = 0;
-    if (!r->sums.hashed || r->sums.hashed + 1 != t->attempts)
+    mixt__integrity_hear(t, &record_of(t, 0)->damage, mixt__ranks_record_bytes(t, r->sums.moved_total), r->group->size,
+                         false);
+    if (!r->sums.hashed || r->sums.hashed + 1 != t->attempts || t->integrity.known) // weights are known to be damaged
         return MIXT_OK;
     for (int rank = 0; rank < r->group->size; rank++)
         r->group->cuts[rank] = record_of(t, rank)->hash;

@@ -2,6 +2,7 @@
 #ifndef MIXT_TRAIN_RANKS_MEMORY_H
 #define MIXT_TRAIN_RANKS_MEMORY_H
 
+#include "train/integrity.h"
 #include "train/trainer.h"
 
 /** What a rank tells the others after its passes; its figures and shares of statistics follow. */
@@ -12,6 +13,7 @@ typedef struct mixt__rank_record {
     int64_t hash;    // … and what they were
     int32_t signal;
     uint32_t asked;
+    mixt__integrity_word damage; // that this rank has found in its memory
 } mixt__rank_record;
 
 /** Bytes of a record with all that follows it; those of all ranks lie one behind the other.
