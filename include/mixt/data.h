@@ -36,7 +36,7 @@ typedef enum mixt_missing {
     MIXT_MISSING_MEAN,      /**< the mean of its column over the training part takes its place */
     MIXT_MISSING_ZERO,      /**< 0 does, before normalising */
     MIXT_MISSING_DROP,      /**< its row is left out */
-    MIXT_MISSING_FILL,      /**< the mean does, and a feature of 0 and 1 says where; rows without a target are left out */
+    MIXT_MISSING_FILL, /**< the mean does, and a feature of 0 and 1 says where; rows without a target are left out */
 } mixt_missing;
 
 /** How to open a data set. */
@@ -61,10 +61,10 @@ typedef struct mixt_data_options {
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
-    const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy:
-                             file of labels, needed; idx: the same, where it is not found by name; npz: name
-                             of their array; csv, labelled: column of the target, a name of the header or a number
-                             from 1; default: the last */
+    const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy,
+                             npz: name of the array of labels, or a file of them, where neither names nor shapes tell
+                             which it is; idx: file of labels, where it is not found by name; csv, labelled: column of
+                             the target, a name of the header or a number from 1; default: the last */
     const char *text;   /**< labelled: column of the texts, a name of the header or a number from 1; default: as such
                            files   call it, else the first one that is not `labels` */
     mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
@@ -138,11 +138,11 @@ typedef struct mixt_data_options {
     mixt_progress_fn *progress; /**< hears of a text that is tokenised, a vocabulary that is learned, in the thread that
                                      opens; default NULL: nobody does */
     void *user;                 /**< for it */
+    const char *inputs; /**< npy, npz: name of the array of samples; default: by names (x, images, data …) and shapes */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \
-    .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256,                               \
-    .missing = MIXT_MISSING_FILL,                                                                                      \
+    .struct_size = sizeof(mixt_data_options), .val = 0.1, .tail = MIXT_AUTO, .seq = 256, .missing = MIXT_MISSING_FILL, \
     .draw_seed = (uint64_t)MIXT_AUTO, .order_seed = (uint64_t)MIXT_AUTO, .window = 25, .hop = 10, .seconds = MIXT_AUTO
 
 /** An array that a data set offers: mixt_input and mixt_target ask for it by its name. */
@@ -210,8 +210,9 @@ typedef struct mixt_data_info {
  *     each, a record of TSV or CSV (RFC 4180), with a header or without. Input "text", tokens of different lengths,
  * with "text.length" and "text.mask"; target "label". Without `vocab` words are learned from the training part;
  *     "labelled:" opinions that mixt writes itself;
- *   - "npy:IMAGES.npy" with the labels option;
- *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
+ *   - "npy:IMAGES.npy", "npz:FILE.npz", or "npz:DIR" with such files: arrays of samples and of labels are known by
+ *     their names, of files too (x and y, images and labels, x_train, y_test, …), else by their shapes; options
+ *     `inputs` and `labels` name others;
  *   - "parallel:DIR" sentences and their translations: train.en and train.de (val, test), line by line, plain or .gz,
  *     with `source_name` and `target_name`; "parallel:FILE" both in one file with a tab between; "parallel:" sums in
  *     words, from English to German. Inputs "source", "source.length" and "previous", target "target": tokens of

@@ -2,6 +2,7 @@
 #include "data/audio/audio.h"
 #include "data/buckets.h"
 #include "data/image/folder.h"
+#include "data/table/array_files.h"
 #include "data/text/inputs_text.h"
 #include "data/text/tokenizer.h"
 
@@ -81,6 +82,8 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
         return &mixt__data_tokens;
     if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
         return &mixt__data_pairs;
+    if (mixt__array_files_are_in(path))
+        return &mixt__data_npz;
     if (mixt__recordings_are_in(apart ? train : path))
         return &mixt__data_audio;
     if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
@@ -256,6 +259,7 @@ static mixt_status check_used(const mixt_data *data)
         bool set;
     } options[] = {
         {"labels", MIXT_DATA_LABELS, o->labels},
+        {"inputs", MIXT_DATA_INPUTS, o->inputs},
         {"text", MIXT_DATA_TEXTS, o->text},
         {"tokenizer", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
         {"vocab", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->vocab && *o->vocab},
@@ -330,9 +334,9 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split,       &o->shape, &o->labels,    &o->means,      &o->stds,
-                              &o->tokenizer,   &o->vocab, &o->val_files, &o->test_files, &o->source_name,
-                              &o->target_name, &o->text,  &o->users,     &o->items,      &o->columns, &o->drop};
+    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,        &o->tokenizer,
+                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name, &o->text,
+                              &o->users, &o->items,     &o->columns,    &o->drop,        &o->inputs};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -36,6 +36,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_CLASSES = 1 << 12, // classes
     MIXT_DATA_SAMPLES = 1 << 13, // samples, where none is read: elsewhere there is a warning
     MIXT_DATA_COLUMNS = 1 << 15, // columns, drop
+    MIXT_DATA_INPUTS = 1 << 16,  // inputs
     MIXT_DATA_SEQ = 1 << 14,     // seq: has a default, so that it takes a configuration to know whether it was set
 } mixt__data_uses;
 
@@ -96,12 +97,13 @@ struct mixt_data {
     void *state;                         // of the kind
     const mixt_data_arrays *arrays;      // while a set of arrays is opened
     const struct mixt__columns *columns; // the same of named arrays
+    const struct mixt__numpy_set *numpy; // of NumPy files: the arrays that were found, in the arena
     int64_t next;                        // batch number of mixt_data_next
     struct mixt__data_buckets *buckets; // of their lengths: data/buckets.h; NULL: all batches are as long as each other
     const float *fill; // (fill_count) for cells that are missing, an element of a row each, in the arena; NULL: none
     int64_t fill_count;
     const struct mixt__schema *schema; // of a table: what its columns become; NULL: they are what they are
-    uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
+    uint64_t order_before;             // seed of the order of epochs before `order_from`; 0 of them by default
     int64_t order_from;
     mixt__data_fault injected[MIXT_DATA_FAULTS_MAX]; // in tests
     int injected_count;
@@ -290,12 +292,12 @@ typedef struct mixt__table {
     int64_t value_count;
     int32_t *ids; // owned; (rows, embedded) numbers of words, as `schema` says; NULL: there are none
     const struct mixt__schema *schema; // of its columns, in the data set's memory; NULL: they are as they are
-    int64_t classes;                 // number that the file itself states; 0: count them
-    int64_t missing, cells;          // cells of numbers that are NaN until they are filled, of how many
-    int64_t dropped;                 // rows of the file left out because a cell is missing
-    bool whole;                      // FP32 made from integers of the file
-    const char *const *class_names;  // (classes) in the data set's memory; NULL: the file does not name them
-    const struct mixt__table *train; // while a part is read: the training part's table, where known, to agree with
+    int64_t classes;                   // number that the file itself states; 0: count them
+    int64_t missing, cells;            // cells of numbers that are NaN until they are filled, of how many
+    int64_t dropped;                   // rows of the file left out because a cell is missing
+    bool whole;                        // FP32 made from integers of the file
+    const char *const *class_names;    // (classes) in the data set's memory; NULL: the file does not name them
+    const struct mixt__table *train;   // while a part is read: the training part's table, where known, to agree with
 } mixt__table;
 
 /** What a kind of table knows: which file holds a part, and how to read one. */
@@ -354,7 +356,8 @@ bool mixt__idx_is_in(mixt_data *data, const char *folder);
 /** Inputs alone, without labels. What the table owns is the caller's to free, also on failure. */
 mixt_status mixt__idx_read_images(const char *path, mixt__table *table);
 mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table);
-mixt_status mixt__npz_read_inputs(const char *path, mixt__table *table);
+/** @param arena of names, which the table keeps */
+mixt_status mixt__npz_read_inputs(mixt__arena *arena, const char *path, mixt__table *table);
 
 // missing.c
 
@@ -375,8 +378,8 @@ mixt_status mixt__missing_warn(mixt_data *data, const mixt__table *table);
 mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows, int64_t count, float *mean,
                                    float *std);
 
-/** Mean and standard deviation of the values of those rows, of one each; a deviation of 0: they are all the same, or not
- *  finite, or there are several each. */
+/** Mean and standard deviation of the values of those rows, of one each; a deviation of 0: they are all the same, or
+ * not finite, or there are several each. */
 void mixt__table_value_scale(const mixt__table *table, const int64_t *rows, int64_t count, double *mean, double *std);
 
 /** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */

@@ -23,6 +23,7 @@ struct mixt_inputs {
     mixt__input_texts *texts; // in place of all that, where samples are texts
     mixt_data *rows;          // what a table's rows are read with; NULL: it is none
     int64_t *lines;           // of its rows
+    mixt__arena names;        // of arrays
 };
 
 static bool ends_with(const char *text, const char *ending)
@@ -144,9 +145,10 @@ static mixt_status read_rows(mixt_inputs *in, const char *path)
     return mixt__missing_warn(rows, &in->table);
 }
 
-/** @param frames of a recording; left alone of all else */
-static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table, int64_t *frames)
+static mixt_status read_table(mixt_inputs *in, const char *path)
 {
+    const mixt_data *like = in->like;
+    mixt__table *table = &in->table;
     const mixt_data_info *info = &like->info;
     if (mixt__path_is_directory(path) && takes_clips(info))
         return read_clip(path, info, table);
@@ -157,10 +159,10 @@ static mixt_status read_table(const char *path, const mixt_data *like, mixt__tab
     if (ends_with(path, ".npy"))
         return mixt__npy_read_inputs(path, table);
     if (ends_with(path, ".npz"))
-        return mixt__npz_read_inputs(path, table);
+        return mixt__npz_read_inputs(&in->names, path, table);
     if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
         return mixt__idx_read_images(path, table);
-    return mixt__wav_is(path) ? read_recording(path, like, table, frames) : read_picture(path, like, table);
+    return mixt__wav_is(path) ? read_recording(path, like, table, &in->frames) : read_picture(path, like, table);
 }
 
 /** An array that is one sample itself becomes one row. */
@@ -245,7 +247,7 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
     if (is_rows(path, in->like))
         MIXT_TRY(read_rows(in, in->path));
     else
-        MIXT_TRY(read_table(in->path, in->like, &in->table, &in->frames));
+        MIXT_TRY(read_table(in, in->path));
     MIXT_TRY(check_numbers(in));
     MIXT_TRY(fit(in));
     return take_scales(in);
@@ -402,6 +404,7 @@ void mixt_inputs_close(mixt_inputs *inputs)
     mixt__free(inputs->rows);
     mixt__free(inputs->lines);
     mixt__free(inputs->scale);
+    mixt__arena_free(&inputs->names);
     mixt__free(inputs->path);
     mixt__free(inputs);
 }

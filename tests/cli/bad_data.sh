@@ -31,6 +31,7 @@ printf 'h\0e\0l\0l\0o\0' >wide.txt
 mkdir testonly && { printf '\0\0\10\3'; be32 100; be32 8; be32 8; bytes 6400; } >testonly/t10k-images-idx3-ubyte
 npy cut.npy 400 '\0\0\200\77'
 npy nan.npy 1024 '\0\0\300\177'
+mkdir alone && cp good.npy alone/
 array complex.npy '<c8' '64, 4' 2048
 array shorts.npy '<i2' '64, 8, 8' 8192
 array fewer.npy '|u1' '60,' 60
@@ -244,7 +245,7 @@ CSV of noise                | train tiny.yaml out=x data.kind=csv data.path=nois
 CSV without that column     | train tiny.yaml out=x data.kind=csv data.path=good.csv data.labels=none | 1 | no column 'none'
 NPY cut off                 | train tiny.yaml out=x data.kind=npy data.path=cut.npy data.labels=labels.npy | 1 | cut.npy: shape [64, 4] of fp32 needs 1024 bytes
 NPY with NaN                | train tiny.yaml out=x data.kind=npy data.path=nan.npy data.labels=labels.npy | 1 | nan is not finite
-NPY without labels          | train tiny.yaml out=x data.kind=npy data.path=good.npy | 1 | must name the .npy file of its labels
+NPY without labels          | train tiny.yaml out=x data.kind=npy data.path=alone/good.npy | 1 | name their file with data.labels=FILE
 no such NPY                 | train tiny.yaml out=x data.kind=npy data.path=words.txt data.labels=labels.npy | 1 | not a .npy file
 a class that is none        | train tiny.yaml out=x data.kind=csv data.path=fraction.csv data.task=classes | 1 | fraction.csv: line 32: class 1.5 is not a whole number
 digits as values            | train tiny.yaml out=x data.task=values              | 1 | targets are classes and cannot be read as values

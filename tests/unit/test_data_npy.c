@@ -94,6 +94,7 @@ static void test_bad_arrays(void **state)
 {
     (void)state;
     static const float x[] = {1, 2, 3, NAN}, labels[] = {0, 1.5f}, minus[] = {0, -1}, good[] = {0, 1};
+    static const float two[] = {0, 1, 1, 1};
     char path[600];
     snprintf(path, sizeof path, "%s/y.npy", temp_folder);
     const mixt_data_options y = MIXT_OPTIONS(mixt_data_options, .labels = path);
@@ -114,14 +115,14 @@ static void test_bad_arrays(void **state)
     check_bad(y, MIXT_ERROR_DATA, "[0, 2]", "nothing");
     write_npy("x.npy", "<f4", "(3, 1)", x, 12);
     check_bad(y, MIXT_ERROR_DATA, "2 labels", "3 samples");
-    check_bad(MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_CONFIG, "x.npy", "'labels'");
+    check_bad(MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "y.npy: 2 labels", "3 samples"); // found by its name
     write_npy("x.npy", "<f4", "(2, 1)", x, 8);
-    check_bad(MIXT_OPTIONS(mixt_data_options, .labels = temp_folder), MIXT_ERROR_FILE, temp_folder, "directory");
+    check_bad(MIXT_OPTIONS(mixt_data_options, .labels = temp_folder), MIXT_ERROR_DATA, temp_folder, "what is there is x.npy [2, 1], y.npy [2]");
     write_npy("y.npy", "<f4", "(2,)", labels, sizeof labels);
     check_bad(classes, MIXT_ERROR_DATA, "label 1", "1.5");
     write_npy("y.npy", "<f4", "(2,)", minus, sizeof minus);
     check_bad(classes, MIXT_ERROR_DATA, "label 1", "-1");
-    write_npy("y.npy", "<f4", "(2, 2)", x, sizeof x);
+    write_npy("y.npy", "<f4", "(2, 2)", two, sizeof two);
     check_bad(classes, MIXT_ERROR_DATA, "2 numbers", "one class");
 }
 

@@ -1,4 +1,4 @@
-/* NumPy arrays: inputs in one .npy file, labels or values in another. Bytes stay bytes, other numbers become FP32.
+/* NumPy arrays as inputs, labels or values. Bytes stay bytes, other numbers become FP32.
  *
  * Arrays are copied out of the mapped file: a file that shrinks under a running program must not end it.
  */
@@ -99,6 +99,32 @@ static mixt_status open_array(const char *path, mixt__npy *file)
     return mixt__npy_open_numbers(path, file);
 }
 
+/** Whether each row is 0 but for one 1. */
+static bool are_one_hot(const float *values, int64_t rows, int64_t width)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t ones = 0, others = 0;
+        for (int64_t c = 0; c < width; c++) {
+            ones += values[r * width + c] == 1;
+            others += values[r * width + c] != 1 && values[r * width + c] != 0;
+        }
+        if (ones != 1 || others)
+            return false;
+    }
+    return true;
+}
+
+/** Puts the class of each row in the place of the rows. */
+static void from_one_hot(float *values, int64_t rows, int64_t width)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < width; c++)
+            if (values[r * width + c] == 1) {
+                values[r] = (float)c;
+                break;
+            }
+}
+
 mixt_status mixt__npy_take_targets(mixt_data *data, const char *path, const mixt__npy *file, mixt__table *table)
 {
     const char *images = table->path;
@@ -108,9 +134,16 @@ mixt_status mixt__npy_take_targets(mixt_data *data, const char *path, const mixt
     if (rows != table->rows)
         return mixt__fail(MIXT_ERROR_DATA, "%s: %lld labels, but %s holds %lld samples", path, (long long)rows, images,
                           (long long)table->rows);
-    if (width > 1 && data->options.target == MIXT_TARGET_CLASS)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class", path, (long long)width);
     MIXT_TRY(to_floats(file, path, &values));
+    if (width > 1 && data->options.target != MIXT_TARGET_VALUES && are_one_hot(values, rows, width)) {
+        width = 1;
+        from_one_hot(values, rows, element_count(file) / rows);
+    }
+    if (width > 1 && data->options.target == MIXT_TARGET_CLASS) {
+        mixt__free(values);
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class, or a 1 among zeros", path,
+                          (long long)width);
+    }
     if (width > 1) {
         table->values = values;
         table->value_count = width;
@@ -160,37 +193,3 @@ mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
     mixt__npy_close(&file);
     return status;
 }
-
-static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
-{
-    const char *labels = data->options.labels;
-    mixt__npy file;
-    MIXT_TRY(mixt__npy_read_inputs(path, table));
-    if (!labels)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: the option 'labels' must name the .npy file of its labels", path);
-    MIXT_TRY(open_array(labels, &file));
-    mixt_status status = mixt__npy_take_targets(data, labels, &file, table);
-    mixt__npy_close(&file);
-    return status;
-}
-
-static const char *find(mixt_data *data, mixt__part part)
-{
-    return part == MIXT_PART_TRAIN ? data->path : NULL;
-}
-
-static mixt_status open_npy(mixt_data *data)
-{
-    static const mixt__table_reader reader = {find, load};
-    return mixt__table_open(data, &reader);
-}
-
-const mixt__data_kind mixt__data_npy = {
-    .name = "npy",
-    .what = "NumPy array of samples",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
-    .open = open_npy,
-    .sample = mixt__table_sample,
-    .close = mixt__table_close,
-    .raw = mixt__table_raw,
-};

@@ -75,6 +75,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->columns = *text(e, MIXT_KEY_DATA_COLUMNS) ? text(e, MIXT_KEY_DATA_COLUMNS) : NULL;
     o->drop = *text(e, MIXT_KEY_DATA_DROP) ? text(e, MIXT_KEY_DATA_DROP) : NULL;
+    o->inputs = *text(e, MIXT_KEY_DATA_INPUTS) ? text(e, MIXT_KEY_DATA_INPUTS) : NULL;
     o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->frames = number(e, MIXT_KEY_DATA_FRAMES);
@@ -173,13 +174,13 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     return status == MIXT_OK ? give_data(e, data) : status;
 }
 
-/** Whether the data is a file that can have no parts of its own; archives of arrays can. */
+/** Whether the data is a file that can have no parts of its own; NumPy's arrays can, in it or beside it. */
 static bool is_one_part(const mixt__experiment *e)
 {
     const char *path = text(e, MIXT_KEY_DATA_PATH), *dot = strrchr(path, '.');
     size_t word = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_"); // a kind may stand before
-    bool archive = !strcmp(text(e, MIXT_KEY_DATA_KIND), "npz") || (dot && !strcmp(dot, ".npz"));
-    return !archive && mixt__path_is_file(path[word] == ':' ? path + word + 1 : path);
+    bool arrays = !strncmp(text(e, MIXT_KEY_DATA_KIND), "np", 2) || (dot && !strncmp(dot, ".np", 3));
+    return !arrays && mixt__path_is_file(path[word] == ':' ? path + word + 1 : path);
 }
 
 mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has)
