@@ -2,7 +2,7 @@
  *
  * Later wins: defaults, then files and texts in the order loaded, then "key=value". Every message names its place,
  * FILE:LINE:COLUMN or the `where` given. After a failed load or set the configuration is still valid to read and free,
- * but may hold a part of the file. `mixt help config` prints the table of keys.
+ * but may hold a part of the file. `mixt help config --all` prints the table of keys.
  */
 #ifndef MIXT_CONFIG_H
 #define MIXT_CONFIG_H
@@ -36,12 +36,27 @@ typedef struct mixt_config_record {
     const char *range;    /**< an interval, "[0,1)"; "": no limit */
     const char *choices;  /**< "a|b|c"; "": none */
     const char *help;     /**< one sentence */
+    bool test;            /**< only tests set it: left out of lists, and of what is written unless it is set */
 } mixt_config_record;
 
 /** The keys in the order of the table: index from 0; NULL at its end. */
 MIXT_API const mixt_config_record *mixt_config_key(int64_t index);
 /** What a key takes, in words: "an integer", "one of a, b", … @param text receives it, for mixt_free. */
 MIXT_API mixt_status mixt_config_expects(const mixt_config_record *record, char **text);
+
+/** A name that users of another tool know a key by, as learning_rate for train.lr. */
+typedef struct mixt_config_alias {
+    const char *name; /**< small letters and '_' */
+    const char *key;  /**< a row of the table of keys; "": it is no key, the note says what to do */
+    const char *note; /**< where the two differ, or the whole setting, as "precision=fp16"; "": nothing to add */
+} mixt_config_alias;
+
+/** The names in the order of their table: index from 0; NULL at its end. None of them is taken for its key: messages
+ *  about unknown keys say what is meant. */
+MIXT_API const mixt_config_alias *mixt_config_alias_at(int64_t index);
+/** The key that a word means: the last word of its name ("lr"), or another tool's name of it ("learning_rate").
+ *  @param note receives the note of that name, valid for ever. @return NULL: not known, or no key, as the note says */
+MIXT_API const mixt_config_record *mixt_config_meant(const char *word, const char **note);
 
 /** All defaults. */
 MIXT_API mixt_status mixt_config_new(mixt_config **config);

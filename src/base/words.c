@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NAME_MAX_LENGTH = 63 };
 
@@ -96,15 +97,62 @@ const char *mixt__choice_list(const char *choices, char *text, size_t size)
     return text;
 }
 
-/** Words for a choice that are spelt like another one. */
-static const char *const meant[][2] = {{"gpu", "cuda"}};
+/** What other tools call a choice, where its spelling says nothing or something else. */
+static const char *const meant[][2] = {
+    {"gpu", "cuda"},
+    {"float32", "fp32"},
+    {"float", "fp32"},
+    {"single", "fp32"},
+    {"full", "fp32"},
+    {"32", "fp32"},
+    {"32-true", "fp32"},
+    {"no", "fp32"},
+    {"tensorfloat32", "tf32"},
+    {"tensorfloat-32", "tf32"},
+    {"float16", "fp16"},
+    {"half", "fp16"},
+    {"16", "fp16"},
+    {"16-mixed", "fp16"},
+    {"16-true", "fp16"},
+    {"mixed_float16", "fp16"},
+    {"bfloat16", "bf16"},
+    {"bf16-mixed", "bf16"},
+    {"bf16-true", "bf16"},
+    {"mixed_bfloat16", "bf16"},
+    {"amp", "bf16"},
+    {"mixed", "bf16"},
+    {"adamw_torch", "adamw"},
+    {"adamw_hf", "adamw"},
+    {"cosineannealinglr", "cosine"},
+    {"cosineannealing", "cosine"},
+    {"cosine_with_warmup", "cosine"},
+    {"linear_with_warmup", "linear"},
+    {"constant_with_warmup", "constant"},
+    {"steplr", "step"},
+    {"onecyclelr", "onecycle"},
+    {"batchnorm", "batch"},
+    {"batch_norm", "batch"},
+    {"layernorm", "layer"},
+    {"layer_norm", "layer"},
+    {"imagefolder", "images"},
+    {"image_folder", "images"},
+    {"table", "csv"},
+    {"tabular", "csv"},
+    {"translation", "parallel"},
+    {"text_classification", "labelled"},
+    {"regression", "values"},
+    {"classification", "classes"},
+    {"softmax", "classes"},
+};
 
-/** The choice that a word is another one for; -1: none. */
+/** The choice that a word is another one for; -1: none of them. */
 static int find_meant(const char *choices, const char *word)
 {
-    for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
-        if (!mixt__edit_distance(word, meant[i][0]))
-            return mixt__choice_find(choices, meant[i][1]);
+    for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++) {
+        int choice = strcasecmp(word, meant[i][0]) ? -1 : mixt__choice_find(choices, meant[i][1]);
+        if (choice >= 0)
+            return choice;
+    }
     return -1;
 }
 

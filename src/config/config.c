@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/handles.h"
-#include "base/words.h"
 #include "base/status.h"
 #include "config/value.h"
 
@@ -20,7 +19,9 @@ struct mixt_config {
 
 const mixt_config_record mixt__config_table[MIXT_KEY_COUNT] = {
 #define MIXT_KEY(id, name, type, fallback, range, choices, help)                                                       \
-    {name, MIXT_CONFIG_##type, fallback, range, choices, help},
+    {name, MIXT_CONFIG_##type, fallback, range, choices, help, false},
+#define MIXT_TEST_KEY(id, name, type, fallback, range, choices, help)                                                  \
+    {name, MIXT_CONFIG_##type, fallback, range, choices, help, true},
 #include "config/keys.def"
 #undef MIXT_KEY
 };
@@ -111,25 +112,6 @@ bool mixt__config_is_section(const char *name)
     return false;
 }
 
-mixt_status mixt__config_unknown(const char *name)
-{
-    mixt__nearest whole = {.wanted = name}, last = {.wanted = strrchr(name, '.') ? strrchr(name, '.') + 1 : name};
-    const char *guess = NULL;
-    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const char *known = mixt__config_table[key].name, *dot = strrchr(known, '.');
-        mixt__nearest_offer(&whole, known);
-        const char *before = last.best;
-        mixt__nearest_offer(&last, dot ? dot + 1 : known);
-        if (last.best != before)
-            guess = known;
-    }
-    // The right word in the wrong section ("lr", "model.width") is a better guess than a similar spelling.
-    if (!last.best || last.distance > 0)
-        guess = mixt__nearest_get(&whole) ? mixt__nearest_get(&whole) : mixt__nearest_get(&last) ? guess : NULL;
-    return guess ? mixt__fail(MIXT_ERROR_CONFIG, "unknown key '%.80s' (did you mean %s?)", name, guess)
-                 : mixt__fail(MIXT_ERROR_CONFIG, "unknown key '%.80s' (mixt help config lists all keys)", name);
-}
-
 mixt_status mixt__config_assign_take(mixt_config *config, mixt__config_key key, mixt__config_value *value,
                                      const char *origin)
 {
@@ -160,8 +142,7 @@ static mixt_status set_one(mixt_config *config, const char *assignment, const ch
     mixt__config_key key = mixt__config_find(name);
     if (key == MIXT_KEY_COUNT) {
         if (mixt__config_is_section(name))
-            return mixt__fail(MIXT_ERROR_CONFIG, "%s is a section: set one of its keys, as in %s.key=value", name,
-                              name);
+            return mixt__config_section_set(name);
         return mixt__config_unknown(name);
     }
     const mixt_config_record *record = &mixt__config_table[key];

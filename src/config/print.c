@@ -92,6 +92,8 @@ static void print_all(const mixt_config *config, FILE *stream, bool comments)
     char section[64] = "";
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
         const mixt_config_record *record = &mixt__config_table[key];
+        if (record->test && !mixt__config_was_set(config, (mixt__config_key)key))
+            continue;
         const char *dot = strchr(record->name, '.');
         int width = dot ? (int)(dot - record->name) : 0;
         if (dot && strncmp(section, record->name, (size_t)width + 1)) {

@@ -36,6 +36,8 @@ mixt_status mixt__config_assign_take(mixt_config *config, mixt__config_key key, 
                                      const char *origin);
 /** MIXT_ERROR_CONFIG: "unknown key 'x' (did you mean y?)". */
 mixt_status mixt__config_unknown(const char *name);
+/** MIXT_ERROR_CONFIG: a value was given to a section. */
+mixt_status mixt__config_section_set(const char *name);
 /** True when some key begins with "name.". */
 bool mixt__config_is_section(const char *name);
 

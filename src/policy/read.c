@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -294,9 +295,19 @@ static mixt_status load(const char *path, bool named, mixt_policy **policy)
     mixt_status status = read_file(path, &text, &size, &opened);
     if (status != MIXT_OK && !named)
         return mixt__fail_context(status, "policy file '%s' cannot be read", path);
+    if (status != MIXT_OK && opened)
+        return mixt__fail_context(status, "precision '%s' is not a policy file that can be read", path);
+    char hint[64];
+    if (status != MIXT_OK && !strncasecmp(path, "fp8", 3))
+        return mixt__fail(status,
+                          "precision '%s': mixt does not compute in FP8: take bf16, and train.activations=fp8_e4m3 to "
+                          "keep activations in FP8",
+                          path);
+    if (status != MIXT_OK && *mixt__choice_hint("fp32|tf32|fp16|bf16|auto", path, hint, sizeof hint))
+        return mixt__fail(status, "precision '%s' is unknown%s", path, hint);
     if (status != MIXT_OK)
-        return mixt__fail_context(status, "precision '%s' is %s policy file that can be read", path,
-                                  opened ? "no" : "neither fp32, tf32, fp16, bf16 nor a");
+        return mixt__fail_context(status, "precision '%s' is neither fp32, tf32, fp16, bf16, auto nor a policy file",
+                                  path);
     status = make(text, size, path, policy);
     mixt__free(text);
     return status;

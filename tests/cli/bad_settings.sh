@@ -26,6 +26,20 @@ printf 'default: bf16\nrules:\n  - layer: "fcc.*"\n    precision: fp32\n' >polic
 
 refused <<'CASES'
 no such key                 | train tiny.yaml out=x train.learning=1              | 2 | unknown key 'train.learning'
+a key of PyTorch            | train tiny.yaml out=x learning_rate=1               | 2 | unknown key 'learning_rate' (did you mean train.lr?)
+a key of Hugging Face       | train tiny.yaml out=x gradient_accumulation_steps=2 | 2 | did you mean train.accumulate?
+another of theirs           | train tiny.yaml out=x per_device_train_batch_size=2 | 2 | did you mean train.batch?
+a key of nanoGPT            | train tiny.yaml out=x block_size=64                 | 2 | did you mean data.seq?
+another of nanoGPT          | train tiny.yaml out=x n_embd=64                     | 2 | did you mean net.width?
+a key of Lightning          | train tiny.yaml out=x accumulate_grad_batches=2     | 2 | did you mean train.accumulate?
+a key with a note           | train tiny.yaml out=x devices=2                     | 2 | did you mean dist.ranks? Started by mpirun
+a key that is a value       | train tiny.yaml out=x fp16=true                     | 2 | did you mean precision=fp16?
+a key that is an option     | train tiny.yaml out=x resume=x                      | 2 | mixt train --resume RUN
+a section that is a key     | train tiny.yaml out=x data=x                        | 2 | did you mean data.path
+a section                   | train tiny.yaml out=x train=x                       | 2 | train is a section: set one of its keys
+a key as an option          | train tiny.yaml --learning_rate 0.1                 | 2 | unknown option '--learning_rate' (did you mean train.lr=VALUE, without --?)
+a value as an option        | train tiny.yaml --bf16                              | 2 | did you mean precision=bf16, without --?
+optimizer of Hugging Face   | train tiny.yaml out=x train.optimizer=adamw_torch   | 2 | did you mean adamw?
 key in the wrong section    | train tiny.yaml out=x lr=1                          | 2 | did you mean train.lr?
 word for a number           | train tiny.yaml out=x train.lr=fast                 | 2 | train.lr: expected a number at least 0, found 'fast'
 fraction for an integer     | train tiny.yaml out=x train.batch=1.5               | 2 | train.batch: expected an integer
@@ -90,8 +104,13 @@ warm-up of onecycle         | train tiny.yaml out=x train.schedule=onecycle trai
 fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10
 batch above the samples     | train tiny.yaml out=x train.batch=1024              | 1 | is more than the 256 training samples
 accumulation above them     | train tiny.yaml out=x train.accumulate=100          | 1 | is more than the 256 training samples
-precision unknown           | train tiny.yaml out=x precision=fp8                 | 1 | precision 'fp8' is neither fp32, tf32, fp16, bf16
-policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is no policy file
+precision unknown           | train tiny.yaml out=x precision=int4                | 1 | precision 'int4' is neither fp32, tf32, fp16, bf16, auto
+precision of PyTorch        | train tiny.yaml out=x precision=bfloat16            | 1 | precision 'bfloat16' is unknown (did you mean bf16?)
+precision of Keras          | train tiny.yaml out=x precision=mixed_float16       | 1 | did you mean fp16?
+precision of Lightning      | train tiny.yaml out=x precision=bf16-mixed          | 1 | did you mean bf16?
+precision in capitals       | train tiny.yaml out=x precision=FP16                | 1 | did you mean fp16?
+precision fp8               | train tiny.yaml out=x precision=fp8                 | 1 | take bf16, and train.activations=fp8_e4m3
+policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is not a policy file
 policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
 phases without a last one   | train tiny.yaml out=x precision=phases_last.yaml    | 1 | phases_last.yaml:3:5: the last phase, 'a', has an until
 phases that go back         | train tiny.yaml out=x precision=phases_order.yaml   | 1 | phases_order.yaml:4:5: phase 'b' ends at 3, not after 'a'

@@ -270,7 +270,8 @@ static void expect_round_trip(const mixt_config *config)
     char *before = printed(config), *after = printed(again);
     assert_string_equal(before, after);
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        assert_true(mixt__config_was_set(again, (mixt__config_key)key));
+        bool written = !mixt__config_table[key].test || mixt__config_was_set(config, (mixt__config_key)key);
+        assert_int_equal(mixt__config_was_set(again, (mixt__config_key)key), written);
         if (mixt__config_table[key].type == MIXT_CONFIG_FLOAT) // bit for bit, not only as printed
             assert_true(mixt__config_float(config, (mixt__config_key)key) ==
                         mixt__config_float(again, (mixt__config_key)key));
@@ -377,6 +378,53 @@ static void test_table(void **state)
     }
 }
 
+/** Each name of another tool stands there once, is no key itself, and leads to a key or a note. */
+static void test_aliases(void **state)
+{
+    (void)state;
+    const mixt_config_alias *alias, *other;
+    int64_t count = 0;
+    for (; (alias = mixt_config_alias_at(count)); count++) {
+        const char *note = "x";
+        const mixt_config_record *key = mixt_config_meant(alias->name, &note);
+        assert_string_equal(key ? key->name : "", alias->key);
+        assert_string_equal(note, alias->note);
+        assert_true(*alias->key || *alias->note);
+        assert_int_equal(mixt__config_find(alias->name), MIXT_KEY_COUNT);
+        for (int64_t i = 0; i < count; i++) {
+            other = mixt_config_alias_at(i);
+            if (!strcmp(other->name, alias->name))
+                fail_msg("two rows for %s", alias->name);
+        }
+    }
+    assert_true(count > 200);
+    assert_null(mixt_config_alias_at(-1));
+    const char *note;
+    assert_string_equal(mixt_config_meant("Learning-Rate", &note)->name, "train.lr");
+    assert_string_equal(mixt_config_meant("optimizer.lr", &note)->name, "train.lr");
+    assert_null(mixt_config_meant("xyzzyquux", &note));
+    assert_string_equal(note, "");
+    assert_null(mixt_config_meant(NULL, &note));
+}
+
+/** Keys that only tests set are written where they are set, and nowhere else. */
+static void test_test_keys(void **state)
+{
+    (void)state;
+    mixt_config *config = fresh();
+    char *text;
+    assert_int_equal(mixt_config_print(config, true, &text), MIXT_OK);
+    assert_null(strstr(text, "faults"));
+    assert_null(strstr(text, "inject_overflow"));
+    mixt_free(text);
+    assert_int_equal(mixt_config_set(config, "train.inject_overflow=3", "test"), MIXT_OK);
+    expect_round_trip(config);
+    assert_int_equal(mixt_config_print(config, true, &text), MIXT_OK);
+    assert_non_null(strstr(text, "inject_overflow: 3"));
+    mixt_free(text);
+    mixt_config_free(config);
+}
+
 static void test_nearest(void **state)
 {
     (void)state;
@@ -414,7 +462,8 @@ int main(void)
         cmocka_unit_test(test_bad_overrides), cmocka_unit_test(test_nul_size_and_missing),
         cmocka_unit_test(test_precedence),    cmocka_unit_test(test_rules),
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_unwritable),    cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_unwritable),    cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_test_keys),     cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_no_leak),
     };
     return cmocka_run_group_tests(tests, make_folder, temp_folder_teardown);

@@ -287,8 +287,8 @@ static void arguments_are_checked(void **unused)
     expect(mixt_policy_named("fp8", &policy), argument, "no policy is called 'fp8'");
     expect(mixt_policy_named(NULL, &policy), argument, "name");
     expect(mixt_policy_load("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "policy file '/nowhere/p.yaml'");
-    expect(mixt_policy_open("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "neither fp32, tf32, fp16, bf16 nor");
-    expect(mixt_policy_open("/", &policy), MIXT_ERROR_FILE, "precision '/' is no policy file that can be read");
+    expect(mixt_policy_open("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "neither fp32, tf32, fp16, bf16, auto nor");
+    expect(mixt_policy_open("/", &policy), MIXT_ERROR_FILE, "precision '/' is not a policy file that can be read");
     ok(mixt_policy_named("bf16", &policy));
     expect(mixt_policy_add(policy, NULL), argument, "rule");
     expect(mixt_policy_add(NULL, &rule), argument, "policy");
