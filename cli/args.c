@@ -58,6 +58,55 @@ static int letter_index(const cli_command *command, char letter)
     return -1;
 }
 
+static bool takes_settings(const cli_command *command)
+{
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        if (command->arguments[i].kind == CLI_ARGUMENT_SETTING)
+            return true;
+    return false;
+}
+
+/** Names of options that other programs have, or that mixt had, and this command's own. */
+static const char *const option_aliases[][2] = {
+    {"write", "out"},
+    {"output", "out"},
+    {"save", "out"},
+    {"output-dir", "out"},
+    {"force", "overwrite"},
+    {"model", "checkpoint"},
+    {"ckpt", "checkpoint"},
+    {"max-new-tokens", "tokens"},
+    {"max-tokens", "tokens"},
+    {"num-return-sequences", "count"},
+    {"num-beams", "beams"},
+    {"silent", "quiet"},
+    {"resume-from-checkpoint", "resume"},
+    {"ckpt-path", "resume"},
+};
+
+/** The option of this command that another name stands for; NULL: none. */
+static const char *option_alias(const cli_command *command, const char *name)
+{
+    for (size_t i = 0; i < sizeof option_aliases / sizeof option_aliases[0]; i++) {
+        const char *own = option_aliases[i][1];
+        if (!strcmp(option_aliases[i][0], name) && option_index(command, own, strlen(own)) >= 0)
+            return own;
+    }
+    return NULL;
+}
+
+/** An option that is a key of the configuration: "--lr 0.1", "--train.lr=0.1", "--learning_rate". */
+static int setting_as_option(const cli_command *command, const char *name)
+{
+    const char *note;
+    const mixt_config_record *key = mixt_config_meant(name, &note);
+    if (key && !strncmp(note, key->name, strlen(key->name))) // the note is the setting
+        return cli_usage(command, "unknown option '--%s' (did you mean %s, without --?)", name, note);
+    if (key)
+        return cli_usage(command, "unknown option '--%s' (did you mean %s=VALUE, without --?)", name, key->name);
+    return *note ? cli_usage(command, "unknown option '--%s' (%s)", name, note) : CLI_OK;
+}
+
 static int unknown_option(const cli_command *command, const char *word)
 {
     char name[64];
@@ -65,7 +114,12 @@ static int unknown_option(const cli_command *command, const char *word)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
         names[1 + i] = command->options[i].name;
-    const char *guess = mixt_word_nearest(name, names, CLI_OPTIONS_MAX + 1);
+    const char *guess = option_alias(command, name);
+    int status = !guess && takes_settings(command) ? setting_as_option(command, name) : CLI_OK;
+    if (status != CLI_OK)
+        return status;
+    if (!guess)
+        guess = mixt_word_nearest(name, names, CLI_OPTIONS_MAX + 1);
     return guess ? cli_usage(command, "unknown option '--%s' (did you mean --%s?)", name, guess)
                  : cli_usage(command, "unknown option '--%s'", name);
 }
@@ -161,14 +215,6 @@ static const cli_argument *argument_at(const cli_command *command, int position)
 {
     const cli_argument *argument = position < CLI_ARGUMENTS_MAX ? &command->arguments[position] : NULL;
     return argument && argument->name && argument->kind != CLI_ARGUMENT_SETTING ? argument : NULL;
-}
-
-static bool takes_settings(const cli_command *command)
-{
-    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
-        if (command->arguments[i].kind == CLI_ARGUMENT_SETTING)
-            return true;
-    return false;
 }
 
 static int parse_word(cli_args *args, const char *word)

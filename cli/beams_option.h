@@ -8,10 +8,9 @@ enum { CLI_BEAMS_MAX = 1000 };
 
 #define CLI_BEAMS_OPTION                                                                                               \
     {                                                                                                                  \
-        "beams", 'b', CLI_INT, "N",                                                                                    \
-            .fallback = "0", .min = 0, .max = CLI_BEAMS_MAX,                                                           \
-            .help = "texts: how many are followed at once; 1: the likeliest next piece alone; 0: as the model's kind " \
-                    "does it (recordings 1, translations 5)"                                                           \
+        "beams", 'b', CLI_INT, "N", .fallback = "0", .min = 0, .max = CLI_BEAMS_MAX,                                   \
+                                    .help = "texts: hypotheses of beam search; 0: the model's default; 1: greedy",     \
+                                    .more = "The default is 1 for recordings and 5 for translations"                   \
     }
 
 /** What was asked for, or else what the kind of model does. */

@@ -6,8 +6,8 @@
 #define CLI_CHECKPOINT_OPTION                                                                                          \
     {                                                                                                                  \
         "checkpoint", 'c', CLI_CHOICE_OR_COUNT, "C", "final|best|last",                                                \
-            .fallback = "final",                                                                                       \
-            .help = "whose weights: of model.safetensors, of the best or last checkpoint, or the step of one"          \
+            .fallback = "final", .help = "whose weights, or the number of a step",                                     \
+            .more = "final is model.safetensors; best and last are checkpoints"                                        \
     }
 
 #endif

@@ -13,7 +13,7 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 enum { CLI_SIGNAL = 128 }; // as shells count: the status after a signal is this and its number
 
 /* Room in a record, the end mark included. */
-enum { CLI_ARGUMENTS_MAX = 4, CLI_OPTIONS_MAX = 16, CLI_EXAMPLES_MAX = 8 };
+enum { CLI_ARGUMENTS_MAX = 4, CLI_OPTIONS_MAX = 16, CLI_EXAMPLES_MAX = 10 };
 
 typedef enum cli_kind {
     CLI_FLAG,
@@ -34,6 +34,7 @@ typedef struct cli_option {
     double min, max;
     bool required;
     const char *help;
+    const char *more; // what `mixt help COMMAND --all` and the man page add to it
 } cli_option;
 
 typedef enum cli_argument_kind {
@@ -41,6 +42,7 @@ typedef enum cli_argument_kind {
     CLI_ARGUMENT_FOLDER,
     CLI_ARGUMENT_CHOICE,  // one of `choices`
     CLI_ARGUMENT_COMMAND, // a command's name or one of `choices`
+    CLI_ARGUMENT_KEY,     // a key of the configuration, or a section
     CLI_ARGUMENT_FILES,   // one or more, the last argument; a command takes these or settings
     CLI_ARGUMENT_SETTING, // key=value of the configuration; any number, anywhere after the command
 } cli_argument_kind;
@@ -51,6 +53,7 @@ typedef struct cli_argument {
     const char *choices;
     bool optional;
     const char *help;
+    const char *more; // as of an option
 } cli_argument;
 
 typedef struct cli_example {
@@ -61,7 +64,7 @@ typedef struct cli_args cli_args;
 
 typedef struct cli_command {
     const char *name, *summary;
-    const char *description; // paragraphs separated by blank lines
+    const char *description; // paragraphs separated by blank lines; --help shows the first, --all and the man page all
     cli_argument arguments[CLI_ARGUMENTS_MAX];
     cli_option options[CLI_OPTIONS_MAX];
     cli_example examples[CLI_EXAMPLES_MAX];

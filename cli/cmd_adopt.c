@@ -271,53 +271,55 @@ static int run(const cli_args *args)
 
 const cli_command cli_adopt = {
     .name = "adopt",
-    .summary = "go from FP32 to a proved mixed precision, step by step",
+    .summary = "find and test a mixed precision in five stages",
     .description =
-        "Goes the whole road in five stages, each with figures, a decision and its reason: baseline trains in FP32; "
-        "formats tries each lower format that the machine has, for a quarter of the updates; mixed trains with the "
-        "cheapest of them; tuned searches a format for each layer (mixt search); validated judges the result by pairs "
-        "of whole runs (mixt compare, or the search's own where they were as long): is it safe, and is it worth it "
-        "here? Worth it is any gain that can be measured, or what verify.speedup and verify.memory ask for where they "
-        "are set. It is adopted where both are yes; FP32 stays where one is shown to be no; else it is undecided, and "
-        "the best policy is named with the pairs that would tell.\n\n"
-        "All is kept in runs/adopt-NAME: adopted.yaml, the configuration to use; its policy with the evidence; "
-        "report.html and report.md; every version of both in versions; history.jsonl, which is only ever appended to. "
-        "Ctrl-C or a "
-        "kill lose nothing that matters: the same command goes on. --undo takes back the newest stage, --from does a "
-        "stage and those after it again; versions and history stay.\n\n"
-        "Status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 undecided until there are more pairs; 1 "
-        "failed, 2 used wrongly, 130 after Ctrl-C, 143 after SIGTERM.",
+        "Finds and tests a mixed precision for CONFIG in five stages: baseline (FP32), formats (try each), mixed "
+        "(train "
+        "with the fastest), tuned (a format for each layer), validated (paired runs: is it safe and worth it?). The "
+        "result is runs/adopt-NAME/adopted.yaml. After Ctrl-C the same command continues.\n\n"
+        "baseline trains in FP32. formats trains each lower format of this machine for a quarter of the updates. mixed "
+        "trains with the fastest of them, or the smallest with --for memory. tuned searches a format for each layer "
+        "('mixt search'). validated compares whole runs in pairs ('mixt compare', or the pairs of the search where "
+        "they "
+        "were as long). Each stage prints figures, a decision and its reason.\n\n"
+        "The policy is adopted where it is shown to be safe and worth it. Any measurable gain is worth it, unless "
+        "verify.speedup or verify.memory ask for more. FP32 stays where either is shown not to hold. Otherwise the "
+        "result is undecided: the best policy is named with the number of pairs that would decide.\n\n"
+        "runs/adopt-NAME holds adopted.yaml, the configuration to use; its policy with the evidence; report.html and "
+        "report.md; earlier versions of both in versions; and history.jsonl. --undo drops the newest stage, --from "
+        "repeats a stage and those after it; versions and history are kept.\n\n"
+        "Exit status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 undecided; 1 failed; 2 the command "
+        "line is wrong; 130 after Ctrl-C, 143 after SIGTERM.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "configuration, whose precision does not count"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; its precision is ignored"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.steps=500"},
         },
     .options =
         {
             {"to", .kind = CLI_CHOICE, .metavar = "STAGE", .choices = "baseline|formats|mixed|tuned|validated",
-             .help = "end after this stage"},
+             .help = "stop after this stage"},
             {"from", .kind = CLI_CHOICE, .metavar = "STAGE", .choices = "baseline|formats|mixed|tuned|validated",
-             .help = "do this stage and those after it again"},
-            {"undo", .kind = CLI_FLAG, .help = "take back the newest stage"},
-            {"history", .kind = CLI_FLAG, .help = "print what was decided, when, why, from which evidence"},
-            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "of the road; default: the file's name"},
-            {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%",
-             .help = "by how much the loss may be worse than FP32's"},
+             .help = "repeat this stage and those after it"},
+            {"undo", .kind = CLI_FLAG, .help = "drop the newest stage"},
+            {"history", .kind = CLI_FLAG, .help = "print the decisions so far, with reasons and evidence"},
+            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "name of the folder; default: the file's name"},
+            {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%", .help = "tolerated increase of the loss over FP32"},
             {"seeds", 'n', CLI_INT, "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_COMPARE_PAIRS_MAX,
-             .help = "pairs of the proof; default: as many as its pilot says, up to 64"},
+             .help = "pairs of the validation; default: as its pilot says",
+             .more = "At most 64 where the pilot decides"},
             {"for", .kind = CLI_CHOICE, .metavar = "GOAL", .choices = "time|memory", .fallback = "time",
-             .help = "what is to be small: milliseconds or bytes of a training step"},
+             .help = "make this small"},
             {"budget", .kind = CLI_TEXT, .metavar = "TIME", .fallback = "10m", .help = "time for the search"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1000000,
-             .help = "updates of a trial of the search; default: as its budget allows"},
-            {"json", .kind = CLI_FLAG, .help = "print the state, figures and history as one JSON object"},
-            {"quiet", 'q', CLI_FLAG, .help = "no progress"},
+             .help = "updates of a trial of the search", .more = "Default: what the budget has time for"},
+            {"json", .kind = CLI_FLAG, .help = "print state, figures and history as one JSON object"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {
-            {"mixt adopt configs/digits.yaml --to mixed", "FP32, each format, then the best of them: the first three "
-                                                          "stages"},
-            {"mixt adopt configs/digits.yaml", "go on to a policy that is tuned and proved"},
+            {"mixt adopt configs/digits.yaml --to mixed", "the first three stages: FP32, each format, the best one"},
+            {"mixt adopt configs/digits.yaml", "continue: tune and validate"},
             {"mixt adopt configs/digits.yaml --history", "what was decided so far, and why"},
         },
     .see_also = "search|compare|verify|train",

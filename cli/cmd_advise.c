@@ -66,7 +66,7 @@ static json_t *candidate_json(const mixt_advice_candidate *c)
 /** The command that measures what is only predicted; "" where FP32 is advised. */
 static const char *proof_of(const cli_args *args, const mixt_advice_choice *c, char text[600])
 {
-    const char *policy = cli_given(args, "write") ? cli_text(args, "write") : c->precision;
+    const char *policy = cli_given(args, "out") ? cli_text(args, "out") : c->precision;
     text[0] = '\0';
     if (strcmp(c->precision, "fp32"))
         snprintf(text, 600, "mixt verify %.250s precision=%.250s", cli_word(args, 0), policy);
@@ -288,15 +288,15 @@ static int read_memory(const cli_args *args, mixt_config *config, size_t *bytes)
 
 static int check_write(const cli_args *args)
 {
-    const char *path = cli_text(args, "write");
-    if (!cli_given(args, "write"))
+    const char *path = cli_text(args, "out");
+    if (!cli_given(args, "out"))
         return CLI_OK;
     if (cli_same_file(path, cli_word(args, 0))) {
-        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --write", path);
+        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --out", path);
         return cli_failed();
     }
     if (cli_is_folder(path))
-        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is a folder: name a file for --write", path);
+        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is a folder: name a file for --out", path);
     else if (cli_output_check(args, path) == MIXT_OK)
         return CLI_OK;
     return cli_failed();
@@ -313,8 +313,8 @@ static int advise(const cli_args *args, const mixt_config *config, mixt_advise_o
     else
         print_text(args, advice);
     bool found = mixt_advice_choose(advice)->found;
-    if (status == CLI_OK && found && cli_given(args, "write")) {
-        bool good = mixt_advice_write(advice, cli_text(args, "write"), cli_flag(args, "overwrite")) == MIXT_OK;
+    if (status == CLI_OK && found && cli_given(args, "out")) {
+        bool good = mixt_advice_write(advice, cli_text(args, "out"), cli_flag(args, "overwrite")) == MIXT_OK;
         status = good ? CLI_OK : cli_failed();
     }
     mixt_advice_free(advice);
@@ -346,50 +346,48 @@ static int run(const cli_args *args)
 
 const cli_command cli_advise = {
     .name = "advise",
-    .summary = "say which precision to train in, on this machine or another",
+    .summary = "recommend a precision for this machine or another one",
     .description =
-        "Looks at a model, the machine and what you ask for, and says what to train in: number format, "
-        "loss scaling, clipping, batch and passes an update. A table has every candidate with its memory, the time of "
-        "an update and of the whole run, and why each one lost. Times are measured in a trial of at most 30 seconds: "
-        "all "
-        "candidates in turn, from the same weights on the same batches.\n\n"
-        "Below that stands what holds the step of the choice back, with its share of the time and what a remedy would "
-        "win. Of a run's directory it is the run's own precision that is looked at, and its metrics say whether it "
-        "waited for "
-        "batches.\n\n"
-        "With --machine the machine is assumed: one of the profiles that come with mixt (a100, a100-80, cpu-amx, "
-        "cpu-avx2, cpu-avx512, cpu-avx512bf16, h100, h200, rtx4090, t4, v100), NAME.yaml in the folder MIXT_PROFILES, "
-        "or the path of a file. Its times are modelled from the profile and from the FLOPs and bytes of each op.\n\n"
-        "The exit status is 1 when nothing fits into the memory.",
+        "Recommends number format, loss scaling, clipping and batch size for a model on this machine. A table shows "
+        "each candidate with its memory, the time per update and of the whole run, and why it was not chosen. Below "
+        "it: the bottlenecks of the step, and what removing them would gain.\n\n"
+        "Times are measured in a trial of at most 30 seconds: all candidates in turn, from the same weights on the "
+        "same batches. For a run directory the bottlenecks are those of the run's own precision, and its metrics show "
+        "whether it waited for data.\n\n"
+        "--machine NAME takes a profile that comes with mixt (a100, a100-80, cpu-amx, cpu-avx2, cpu-avx512, "
+        "cpu-avx512bf16, h100, h200, rtx4090, t4, v100), NAME.yaml in the folder MIXT_PROFILES, or the path of a "
+        "profile. Times are then computed from the profile and the FLOPs and bytes of each op.\n\n"
+        "Exit status: 1 when nothing fits into the memory.",
     .arguments =
         {
-            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or the directory of one"},
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or a run directory"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=64"},
         },
     .options =
         {
-            {"machine", 'm', CLI_TEXT, "NAME", .help = "assume this machine; default: the one at hand"},
-            {"memory", .kind = CLI_TEXT, .metavar = "BYTES",
-             .help = "what the run may take, as in 24G; default: what is free"},
+            {"machine", 'm', CLI_TEXT, "NAME", .help = "another machine, as in h100 or t4; default: this one"},
+            {"memory", .kind = CLI_TEXT, .metavar = "SIZE",
+             .help = "memory that the run may use, as in 24G; default: what is free"},
             {"lose", .kind = CLI_TEXT, .metavar = "SHARE",
-             .help = "share of the loss that may be lost next to FP32, as in 0.5%; default 0.5%"},
+             .help = "tolerated increase of the loss over FP32; default 0.5%"},
             {"cost", .kind = CLI_TEXT, .metavar = "PRICE",
              .help = "price of an hour, as in 2.50/h; default: the profile's"},
-            {"write", 'w', CLI_TEXT, "FILE", .help = "write the policy with its evidence, for precision=FILE"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "write the policy with its evidence, for precision=FILE"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
             {"trial", .kind = CLI_NUMBER, .metavar = "SECONDS", .fallback = "30", .min = 0, .max = 30,
-             .help = "what trials on this machine may take; 0: none, times are modelled"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+             .help = "time to measure; 0: compute times"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {
             {"mixt advise configs/digits.yaml", "for this machine"},
-            {"mixt advise configs/gpt.yaml data.path=FILE --machine v100 --memory 12G", "for one that is not here"},
+            {"mixt advise configs/gpt.yaml data.path=FILE --machine v100 --memory 12G",
+             "for a machine that you do not have"},
             {"mixt advise runs/digits", "why is this run not faster?"},
-            {"mixt advise configs/digits.yaml --write policy.yaml && mixt train configs/digits.yaml "
+            {"mixt advise configs/digits.yaml --out policy.yaml && mixt train configs/digits.yaml "
              "precision=policy.yaml",
-             "take the advice"},
+             "train with the recommendation"},
         },
     .see_also = "plan|verify|info",
     .run = run,

@@ -127,18 +127,17 @@ static int run(const cli_args *args)
 const cli_command cli_bench = {
     .name = "bench",
     .summary = "time a training step of a well-known model",
-    .description = "Times whole training steps (forward, loss, backward, clipping where the model has it, optimizer) "
-                   "on random data that lie in the device's memory in the format the step reads, "
-                   "and prints the median step, items per second, FLOP/s and peak memory. Models and sizes are fixed "
-                   "so that figures can "
-                   "be compared between machines and with other systems. On a GPU that counts its energy, also watts "
-                   "and items per joule, on one that counts what its units do, the shares of time in which they "
-                   "worked; memory that CUDA itself takes is given apart.",
+    .description =
+        "Times whole training steps (forward, loss, backward, clipping where the model has it, optimizer) on random "
+        "data and prints the median time, items per second, FLOP/s and peak memory. Models and sizes are fixed, so "
+        "that figures can be compared between machines and with other systems.\n\n"
+        "The data are in the device's memory, in the format that the step reads. On a GPU it also prints watts, items "
+        "per joule and the utilisation of its units, where the GPU counts them; the memory of CUDA itself is shown "
+        "separately.\n\n"
+        "Models: gpt2 (124M), llama (of the same size), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 frames of "
+        "112 x 112), convnet (1-32-64, 28 x 28), mlp (784-512-512-10), lstm, gru, rnn (2 x 512, bytes).",
     .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|llama|gpt|bert|resnet50|c3d|convnet|mlp|lstm|gru|rnn",
-                   .help =
-                       "gpt2 (124M), llama (of the same size), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 "
-                       "frames of 112 x 112), convnet (1-32-64, 28 x 28), mlp (784-512-512-10), lstm, gru, rnn (2 x "
-                       "512, bytes)"}},
+                   .help = "gpt2, llama, gpt, bert, resnet50, c3d, convnet, mlp, lstm, gru or rnn"}},
     .options =
         {
             {"precision", 'p', CLI_CHOICE, "P", "fp32|tf32|fp16|bf16", .required = true,
@@ -146,23 +145,22 @@ const cli_command cli_bench = {
             {"batch", 'b', CLI_INT, "B", .fallback = "0", .max = 1 << 24,
              .help = "samples in a step; 0: the model's own"},
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
-             .help = "tokens in a sequence; 0: the model's own; of gpt2, llama, gpt, bert, lstm, gru and rnn"},
-            {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
-             .help = "steps to time; unless given, fast ones for half a second, slow ones for 5 seconds only"},
-            {"memory", .kind = CLI_TEXT, .metavar = "BYTES",
-             .help = "what the step may take (9G, 512M): what does not fit is computed again in the backward "
-                     "pass"},
+             .help = "tokens in a sequence; 0: the model's own"},
+            {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000, .help = "steps to time",
+             .more = "Without this option fast models run for half a second, slow ones for at most 5 seconds"},
+            {"memory", .kind = CLI_TEXT, .metavar = "SIZE", .help = "memory that the step may use, as in 512M",
+             .more = "What does not fit is recomputed in the backward pass"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
-             .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
+             .help = "CPU threads; 0: MIXT_THREADS, else all cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N", .fallback = "auto",
-             .help = "where to run; auto: a GPU when one is usable"},
-            {"profile", .kind = CLI_FLAG,
-             .help = "then time each op by itself: FLOP/s, bytes/s, share of the device's limits"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+             .help = "where to run"},
+            {"profile", .kind = CLI_FLAG, .help = "also time each op",
+             .more = "FLOP/s, bytes/s and share of the device's limits"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object"},
         },
     .examples =
         {
-            {"mixt bench mlp --precision bf16", "the perceptron at its own batch size"},
+            {"mixt bench mlp --precision bf16", "a perceptron at its own batch size"},
             {"mixt bench gpt --precision fp32 --batch 8 --seq 256 --threads 2 --json", "for a script"},
         },
     .see_also = "info|plan",

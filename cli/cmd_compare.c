@@ -340,51 +340,50 @@ static int run(const cli_args *args)
 
 const cli_command cli_compare = {
     .name = "compare",
-    .summary = "prove by experiment whether B is as good as A",
+    .summary = "test by experiment whether B is as good as A",
     .description =
-        "Trains A and B, two configurations of the same model on the same data, in pairs that share seed, initial "
-        "weights and order of data, and says what can be concluded: B is non-inferior (not worse by as much as the "
-        "margin), inferior (worse by more), or it stays undecided, with how many more pairs it would take. Runs "
-        "alternate, so that whatever slows the machine down meets both.\n\n"
+        "Trains A and B, two configurations of the same model on the same data, in pairs with the same seed, and gives "
+        "a verdict: B is non-inferior (not worse than A by the margin), inferior (worse by more), or undecided. All "
+        "runs are kept in runs/compare-NAME; after Ctrl-C the same command continues.\n\n"
+        "Both runs of a pair have the same initial weights and order of data, and runs of A and B alternate, so that "
+        "whatever slows the machine down affects both.\n\n"
         "A pilot of 6 pairs shows how much pairs differ by chance; from that follows how many pairs are needed to "
-        "decide in 9 of 10 experiments. That number is told and kept to, and only then is there a verdict. Asking for "
-        "more pairs afterwards is allowed: each verdict counts as a look, and over all looks together a B that is "
-        "worse by just the margin is called non-inferior in at most 5% of experiments, also where differences are "
-        "skewed. What n pairs cannot show is a failure that comes in fewer than 1 - 0.05^(1/n) of runs (6 pairs: 39%): "
-        "the verdict says so, and --failures asks for less. There is no verdict from too few pairs, from pairs that "
-        "diverged (unless B does so more often than chance explains), or from runs whose "
-        "loss did not move off the start.\n\n"
-        "The metric is that of the last validation; a margin is a share of A's loss in the same pair, or points of "
-        "accuracy. The headline is the time to equal loss: until each was as low as the worse of the two at the end. "
-        "All is kept in runs/compare-NAME: every run, curves.svg, report.html. Ctrl-C, the end of the budget or a kill "
-        "lose nothing: the same command goes on, and a larger --seeds adds pairs.\n\n"
-        "Of two run directories the figures are shown beside each other, without a verdict: one run of each does not "
-        "allow one.\n\n"
-        "Status: 0 non-inferior, 3 inferior, 4 undecided, 1 failed, 2 used wrongly, 130 after Ctrl-C, 143 after "
-        "SIGTERM.",
+        "decide in 9 of 10 experiments. That number is printed, and there is no verdict before it is reached. More "
+        "pairs may be asked for afterwards: each verdict counts as a look, and over all looks together a B that is "
+        "worse by exactly the margin is called non-inferior in at most 5% of experiments, also where differences are "
+        "skewed. n pairs cannot rule out failures rarer than 1 - 0.05^(1/n) of runs (6 pairs: 39%): the verdict says "
+        "so, and --failures asks for a lower rate. There is no verdict from too few pairs, from pairs that diverged "
+        "(unless B diverges more often than chance explains), or from runs whose loss did not move.\n\n"
+        "The metric is measured at the last validation. The margin is a share of A's loss in the same pair, or points "
+        "of accuracy. The main figure is the time to equal loss: until each run is as good as the worse of the two at "
+        "the end. runs/compare-NAME also holds curves.svg and report.html. Ctrl-C, the end of the budget or a kill "
+        "lose nothing; a larger --seeds adds pairs.\n\n"
+        "Two run directories are shown side by side, without a verdict: one run of each does not allow one.\n\n"
+        "Exit status: 0 non-inferior, 3 inferior, 4 undecided, 1 failed, 2 the command line is wrong, 130 after "
+        "Ctrl-C, 143 after SIGTERM.",
     .arguments =
         {
-            {"A", CLI_ARGUMENT_FILE, .help = "configuration that is trusted, or a finished run"},
+            {"A", CLI_ARGUMENT_FILE, .help = "trusted configuration, or a finished run"},
             {"B", CLI_ARGUMENT_FILE, .help = "configuration in question, or a finished run"},
-            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over both files, as in train.steps=500"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both, as in train.steps=500"},
         },
     .options =
         {
             {"seeds", 'n', CLI_INT, "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_COMPARE_PAIRS_MAX,
-             .help = "pairs, with seeds from A's on; default: as many as the pilot says, up to 64"},
+             .help = "pairs; default: as many as the pilot says, up to 64", .more = "Seeds count up from A's"},
             {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%",
-             .help = "by how much B may be worse: a share of A's loss, or points of accuracy"},
+             .help = "tolerated loss of quality: share of A's loss, or points of accuracy"},
             {"failures", .kind = CLI_TEXT, .metavar = "SHARE",
-             .help = "make so many pairs that runs which fail are shown to be rarer: 29 for 10%, 59 for 5%"},
+             .help = "enough pairs to show that fewer runs fail: 29 for 10%"},
             {"metric", .kind = CLI_CHOICE, .metavar = "METRIC", .choices = "loss|accuracy|train_loss|best_loss",
-             .fallback = "loss",
-             .help = "what is compared: of the last validation, of the last tenth of the updates "
-                     "(train_loss), of the best validation (best_loss)"},
-            {"budget", .kind = CLI_TEXT, .metavar = "TIME", .help = "time for this call, as 90s, 10m or 2h"},
-            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "of the experiment; default: the files' names"},
-            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "of an hour of this machine, as 2.50/h"},
+             .fallback = "loss", .help = "what is compared",
+             .more = "loss and accuracy are those of the last validation, best_loss that of the best one, train_loss "
+                     "the mean over the last tenth of the updates"},
+            {"budget", .kind = CLI_TEXT, .metavar = "TIME", .help = "time for this call, as in 90s, 10m or 2h"},
+            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "name of the experiment; default: from the files"},
+            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "price of an hour of this machine, as in 2.50/h"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
-            {"quiet", 'q', CLI_FLAG, .help = "no progress"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {

@@ -13,13 +13,13 @@ const cli_command cli_completion_command = {
     .summary = "print a completion script for a shell",
     .description =
         "The script completes commands, options, the values of options that have a fixed set, and the keys of "
-        "the configuration after commands that take settings.",
+        "the configuration.",
     .arguments = {{"SHELL", CLI_ARGUMENT_CHOICE, "bash|zsh|fish", .help = "bash, zsh or fish"}},
     .examples =
         {
-            {"source <(mixt completion bash)", "completion in this bash; put it into ~/.bashrc to keep it"},
-            {"mixt completion zsh > \"${fpath[1]}/_mixt\"", "completion in zsh from the next start on"},
-            {"mixt completion fish > ~/.config/fish/completions/mixt.fish", "completion in fish"},
+            {"source <(mixt completion bash)", "for this bash; put it into ~/.bashrc to keep it"},
+            {"mixt completion zsh > \"${fpath[1]}/_mixt\"", "for zsh, from its next start on"},
+            {"mixt completion fish > ~/.config/fish/completions/mixt.fish", "for fish"},
         },
     .see_also = "help",
     .run = run,

@@ -65,14 +65,14 @@ static int run(const cli_args *args)
 
 const cli_command cli_convert = {
     .name = "convert",
-    .summary = "convert an array or a weights file between number formats",
+    .summary = "convert arrays or weights between number formats",
     .description =
-        "Reads SRC and writes DST with its floating-point arrays in another format (a .safetensors file's other "
-        "tensors stay as they are, and their number is told); the kind of file is known from the "
-        "name (.npy, .safetensors), and either kind gives either kind where one array is all there is. Rounding is to "
-        "nearest, ties to even; NaN stays NaN (an integer format has none: 0) and subnormals survive. Values that did "
-        "not fit the format are counted and told.\n\n"
-        "An existing DST is never touched without --overwrite, and is then replaced as a whole or not at all.",
+        "Reads SRC and writes DST with its floating-point arrays in another number format. The kind of file is known "
+        "from the name: .npy or .safetensors. An existing DST is refused without --overwrite.\n\n"
+        "Other tensors of a .safetensors file are copied unchanged, and their number is printed. A file with one array "
+        "can be converted to either kind. Rounding is to nearest, ties to even; NaN stays NaN (0 in an integer format) "
+        "and subnormal numbers are kept. Values that do not fit the format are counted. DST is replaced as a whole or "
+        "not at all.",
     .arguments =
         {
             {"SRC", CLI_ARGUMENT_FILE, .help = "file to read"},
@@ -82,7 +82,7 @@ const cli_command cli_convert = {
         {
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|tf32|fp16|bf16|fp8_e4m3|fp8_e5m2|int8|uint8|fp64", .required = true,
              .help = "format to convert to"},
-            {"stochastic", .kind = CLI_FLAG, .help = "round up or down at random, right on average"},
+            {"stochastic", .kind = CLI_FLAG, .help = "stochastic rounding"},
             {"seed", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 9007199254740992.0,
              .help = "seed of --stochastic"},
             {"scale", .kind = CLI_NUMBER, .metavar = "S", .fallback = "1", .min = 1e-30, .max = 1e30,
@@ -90,12 +90,12 @@ const cli_command cli_convert = {
             {"saturate", .kind = CLI_FLAG,
              .help = "clamp to the largest finite value instead of overflowing (fp16, fp8)"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace DST if it exists"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object"},
         },
     .examples =
         {
-            {"mixt convert weights.safetensors small.safetensors --dtype bf16", "half the size, the range of fp32"},
-            {"mixt convert x.npy y.npy --dtype fp16 --stochastic --seed 7", "an array, rounded at random"},
+            {"mixt convert weights.safetensors small.safetensors --dtype bf16", "half the size, the range of FP32"},
+            {"mixt convert x.npy y.npy --dtype fp16 --stochastic --seed 7", "an array, rounded stochastically"},
         },
     .see_also = "info",
     .run = run,

@@ -92,21 +92,22 @@ static int run(const cli_args *args)
 
 const cli_command cli_debug_command = {
     .name = "debug",
-    .summary = "look into one training step: every value, and what is wrong",
+    .summary = "inspect one training step: NaN, Inf, lost gradients",
     .description =
-        "Makes one update of a configuration, or the next one of a run from its newest checkpoint, with the same "
-        "kernels and bits as training, and looks at every value that they make: mean, deviation, range, zeros, NaN and "
-        "Inf, and how many powers of two are left before its format overflows. A pass in FP32 over the same batch "
-        "shows "
-        "how errors grow layer by layer, forward and backward, where they jump, and what became 0.\n\n"
-        "It names the first op that made a number that is not finite, with what that op read, apart from all that only "
-        "passed it on, or the parameter, the sample or the loss scale that held it before; gradients that are 0 "
-        "everywhere, vanish or explode; values that are near the ends of their format; each with what to do. Nothing "
-        "is written but what --dump asks for; the run stays as it is.\n\n"
-        "With --step N a run's update N is made again: from the newest checkpoint before it, or from the beginning, "
-        "over the same batches and with the same bits as in training.\n\n"
-        "Gradients are shown as the step makes them, multiplied by the loss scale. Values that fused kernels keep in "
-        "registers are not in the table; an op inside of one is found all the same when it is the first to fail.",
+        "Runs one update with the kernels and bits of training and checks every value: which op first made NaN or Inf, "
+        "which gradients vanish, explode or are 0, which values are close to the limits of their format, and what to "
+        "do about it. A run is not changed.\n\n"
+        "It is the first update of a configuration, or the next update of a run from its newest checkpoint; --step N "
+        "repeats update N of a run, from the newest checkpoint before it or from the beginning, with the same batches "
+        "and bits as in training.\n\n"
+        "The table shows mean, deviation, range, zeros, NaN and Inf of each value, and the headroom: how many powers "
+        "of two are left before its format overflows. An FP32 pass over the same batch shows how errors grow from "
+        "layer to layer, forward and backward, where they jump, and what became 0.\n\n"
+        "For a number that is not finite it names the first op that made it, with that op's inputs, and leaves out the "
+        "ops that only passed it on; or the parameter, the sample or the loss scale that had it before. Nothing is "
+        "written except what --dump asks for.\n\n"
+        "Gradients are shown multiplied by the loss scale, as the step computes them. Values inside fused kernels are "
+        "not in the table, but an op inside of one is named where it is the first to fail.",
     .arguments =
         {
             {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or a run directory"},
@@ -115,21 +116,21 @@ const cli_command cli_debug_command = {
     .options =
         {
             {"step", .kind = CLI_INT, .metavar = "N", .fallback = "0", .min = 0, .max = 1e9,
-             .help = "the update to look into: of a run, made again from the checkpoint before it; 0: the next"},
+             .help = "repeat update N of a run; 0: the next update"},
             {"layer", .kind = CLI_TEXT, .metavar = "GLOB",
-             .help = "show the values of these layers, in order, with their exponents: 'h.0.*'"},
-            {"dump", .kind = CLI_TEXT, .metavar = "GLOB",
-             .help = "write values as NumPy files, by their names: LAYER.OP.forward, PARAMETER.grad, PARAMETER"},
-            {"out", .kind = CLI_TEXT, .metavar = "DIR", .help = "where --dump puts them"},
-            {"overwrite", .kind = CLI_FLAG, .help = "--dump may replace files"},
-            {"json", .kind = CLI_FLAG, .help = "print all of it as one JSON object"},
+             .help = "show the values of these layers with exponents: 'h.0.*'"},
+            {"dump", .kind = CLI_TEXT, .metavar = "GLOB", .help = "write these values as .npy files",
+             .more = "By their names: LAYER.OP.forward, PARAMETER.grad, PARAMETER"},
+            {"out", 'o', CLI_TEXT, "DIR", .help = "folder for --dump"},
+            {"overwrite", .kind = CLI_FLAG, .help = "let --dump replace files"},
+            {"json", .kind = CLI_FLAG, .help = "print everything as one JSON object"},
         },
     .examples =
         {
             {"mixt debug configs/digits.yaml precision=fp16", "the first update"},
-            {"mixt debug runs/a --layer '*attn*'", "attention in the update after the newest checkpoint"},
-            {"mixt debug runs/a --step 4100", "update 4100 of a run, made again"},
-            {"mixt debug runs/a --dump 'fc.*' --out values", "all values and weights of these layers as NumPy files"},
+            {"mixt debug runs/a --step 4100", "update 4100 of a run, repeated"},
+            {"mixt debug runs/a --layer '*attn*'", "attention layers in the next update of a run"},
+            {"mixt debug runs/a --dump 'fc.*' --out values", "all values and weights of these layers as .npy files"},
         },
     .see_also = "sensitivity|plan|train",
     .run = run,

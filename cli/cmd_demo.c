@@ -204,18 +204,19 @@ static int run(const cli_args *args)
 
 const cli_command cli_demo = {
     .name = "demo",
-    .summary = "train the default model in FP32 and in mixed precision",
+    .summary = "train a small model in FP32 and in mixed precision",
     .description =
-        "Trains a small convolutional net on digits that mixt draws itself, once in strict FP32 and once in "
-        "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
-        "accuracy, time, planned and measured memory. Both run directories and a drawing of the learning curves "
-        "(curves.svg) stay in runs/demo-<number>. Needs no data and takes a minute or two. Ctrl-C stops without a "
-        "comparison; after a signal the status is 128 and its number, as after 'mixt train'.",
+        "Trains a small convolutional net on digits that mixt draws itself, once in FP32 and once in mixed precision, "
+        "from the same weights and in the same order of samples, and prints both side by side: accuracy, time, planned "
+        "and measured memory. It needs no data and takes a minute or two. Both run directories and the learning curves "
+        "(curves.svg) are kept in runs/demo-<number>.\n\n"
+        "Ctrl-C stops it without a comparison. After a signal the exit status is 128 plus its number, as with "
+        "'mixt train'.",
     .arguments = {{"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both runs, as in train.epochs=1"}},
     .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16",
-                 .help = "format of the second run"}},
-    .examples = {{"mixt demo", "BF16 against FP32"},
-                 {"mixt demo --precision fp16 train.epochs=2", "FP16 with dynamic loss scaling"}},
+                 .help = "number format of the second run"}},
+    .examples = {{"mixt demo", "FP32 and BF16"},
+                 {"mixt demo --precision fp16 train.epochs=2", "FP32 and FP16 with dynamic loss scaling"}},
     .see_also = "train|verify|plan",
     .run = run,
 };

@@ -203,47 +203,47 @@ static int run(const cli_args *args)
 
 const cli_command cli_eval = {
     .name = "eval",
-    .summary = "measure loss and accuracy of a trained run",
+    .summary = "measure loss and accuracy of a trained model",
     .description =
-        "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
-        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for two classes "
-        "F1 of the second, as GLUE has it, and the mean over both; for values MAE, RMSE and R2; of pictures with "
-        "captions how often each finds the other, at first and among five; for ratings "
-        "also how often an item held out and liked is among the first ten of 100, the others "
-        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); for translators BLEU, "
-        "as sacrebleu has it; "
-        "for recordings with texts character and word error rate: the changes that turn what was heard into what was "
-        "said, for each letter or word of it (accuracy is then the share of texts without a mistake at --beams 1). Up "
-        "to 20 classes there "
-        "follow precision, recall and F1 of each, and which class was taken for "
-        "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
-        "Samples are normalised as in training; a line warns where they are not those that the run was trained on.\n\n"
-        "data.path=FILE and other keys of the data evaluate on a set of yours. Without --split that is, of a folder or "
-        "an archive that has parts of its own, the test part, else the validation part; of anything else all of it. "
-        "--split all is the training file, no share of it held out.",
+        "Evaluates the weights of a run on one part of its data and prints loss, accuracy and the figures that belong "
+        "to the kind of model: perplexity of language models, precision, recall, F1 and the confusion matrix of "
+        "classifiers, MAE, RMSE and R2 of regression, BLEU of translations, word error rate of speech.\n\n"
+        "Classifiers: accuracy and error rate; up to 20 classes also precision, recall and F1 of each class and the "
+        "confusion matrix. --classes shows the figures of more classes, with the most frequent mistakes in place of "
+        "the matrix. Two classes: F1 of the second one, as GLUE has it, and the mean of both. Language models: "
+        "perplexity, the exponential of the loss. Regression: MAE, RMSE and R2. Translations: BLEU, as sacrebleu "
+        "computes it. Speech: character and word error rate, the number of edits per character or word of the "
+        "reference; accuracy is the share of texts without a mistake at --beams 1.\n\n"
+        "Images with captions: how often the matching one is ranked first, or among the first five, in both "
+        "directions. Ratings: also hit rate and NDCG at 10, where a held-out item that the user liked is ranked among "
+        "100 items, the others drawn from those that the user has not rated.\n\n"
+        "Samples are normalised as in training; a warning says so where the data are not those that the run was "
+        "trained on.\n\n"
+        "data.path=FILE and other keys data.* evaluate on other data. Without --split that is the test part of a "
+        "folder or archive that has parts, else its validation part; all samples of anything else. --split all takes "
+        "all samples of the training file, held-out ones included.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train', or a Hugging Face folder"},
-            {"key=value", CLI_ARGUMENT_SETTING, .help = "keys of other data (data.path, data.labels …)"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "other data, as in data.path=FILE data.labels=price"},
         },
     .options =
         {
-            {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val",
-             .help = "part of the data to evaluate on; with data.path test or val, if it has them, or all"},
+            {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val", .help = "part of the data",
+             .more = "With data.path: test or val, where the data have them, or all"},
             CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
-             .help = "evaluate on this device, whatever the run was trained on"},
+             .help = "evaluate on this device, not the run's"},
             CLI_LENGTH_PENALTY_OPTION,
-            {"classes", .kind = CLI_FLAG, .help = "figures of each class, however many there are"},
-            {"not-finite", .kind = CLI_FLAG, .help = "also evaluate weights that are not finite"},
-            {"json", .kind = CLI_FLAG,
-             .help = "print one JSON object, with all figures and the matrix, instead of text"},
+            {"classes", .kind = CLI_FLAG, .help = "figures of each class, also with more than 20 classes"},
+            {"not-finite", .kind = CLI_FLAG, .help = "evaluate weights with NaN or Inf too"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object with all figures and the matrix"},
         },
     .examples =
         {
-            {"mixt eval runs/fp16", "on the validation split"},
-            {"mixt eval runs/fp16 --split test --json", "for a script"},
+            {"mixt eval runs/fp16", "on the validation part"},
+            {"mixt eval runs/fp16 --split test --json", "on the test part, for a script"},
             {"mixt eval runs/fp16 data.path=FILE", "on other data"},
         },
     .see_also = "train|predict|generate",

@@ -68,37 +68,33 @@ static int run(const cli_args *args)
 
 const cli_command cli_export = {
     .name = "export",
-    .summary = "write the weights of a run for other programs",
+    .summary = "write weights for Hugging Face, PyTorch and others",
     .description =
-        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt, llama, "
-        "bert_mlm and bert_classify "
-        "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
-        "torchvision's (load_state_dict takes its tensors; where torchvision's model of that name has other sizes, "
-        "that is "
-        "said, and config.json has \"torchvision\": false). Other models keep mixt's own names. Beside them lie "
-        "inputs.json, with the shape, mean, std and classes of the inputs, and the tokenizer for transformers "
-        "(AutoTokenizer takes the folder). The run's data is not needed.\n\n"
-        "Rows of tables that are only padding, and positions that the run never trained, are left out. 'mixt train … "
-        "init=FOLDER' is the way "
-        "back. Existing files are not touched without --overwrite.",
+        "Writes model.safetensors, config.json, inputs.json and the tokenizer to a folder (RUN/export). Hugging Face's "
+        "from_pretrained and AutoTokenizer, or torchvision's load_state_dict, read them; 'mixt train … init=FOLDER' "
+        "does too. The run's data are not needed.\n\n"
+        "gpt, llama, bert_mlm and bert_classify have the names and layouts of Hugging Face transformers, resnet and "
+        "vgg those of torchvision (config.json has \"torchvision\": false where torchvision's model of that name has "
+        "other sizes). Other models keep mixt's names and have no config.json. inputs.json holds shape, mean, std and "
+        "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =
         {
             CLI_CHECKPOINT_OPTION,
             {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
-            {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; made if it is not there"},
+            {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; it is created if needed"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
-             .help = "tokens of gpt, llama, bert_mlm or bert_classify that are real, the rest is padding; 0: as the "
-                     "data says"},
+             .help = "tokens without padding; 0: as in the data",
+             .more = "Of gpt, llama, bert_mlm and bert_classify; rows past N are left out"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
-            {"not-finite", .kind = CLI_FLAG, .help = "also write weights that are not finite"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+            {"not-finite", .kind = CLI_FLAG, .help = "write weights with NaN or Inf too"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object"},
         },
     .examples =
         {
             {"mixt export runs/gpt --dtype bf16 --out gpt2-mine", "for transformers.GPT2LMHeadModel.from_pretrained"},
-            {"mixt train configs/gpt.yaml data.path=FILE init=gpt2-mine", "and on with those weights"},
+            {"mixt train configs/gpt.yaml data.path=FILE init=gpt2-mine", "train on from those weights"},
         },
     .see_also = "train|convert",
     .run = run,

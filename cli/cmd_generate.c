@@ -322,38 +322,34 @@ const cli_command cli_generate = {
     .name = "generate",
     .summary = "write text with a trained language model",
     .description =
-        "Loads the weights of a run of gpt, llama, lstm, gru or rnn and goes on from a prompt, token by token, in the "
-        "run's "
-        "precision. "
-        "Text appears as it is made, whole characters only; bytes that are no UTF-8 show as U+FFFD. The run's data is "
-        "not needed, nor is the folder of its vocabulary: the run has a copy (RUN/vocab).\n\n"
-        "The same seed gives the same text. When the context (data.seq of the run) is full, its older half is "
-        "forgotten. Ctrl-C ends the text.\n\n"
-        "RUN may also be a folder of a Hugging Face model, GPT-2 or Llama: config.json, model.safetensors (or several "
-        "files with an index), tokenizer.json or the older files. It generates in FP32, looking back at 2048 tokens at "
-        "most.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
-                   .help = "run directory written by 'mixt train', or a Hugging Face folder"}},
+        "Continues a prompt, token by token, with the weights and in the precision of a run of gpt, llama, lstm, gru "
+        "or rnn, or of a Hugging Face folder. The same seed gives the same text. Ctrl-C ends the text.\n\n"
+        "Text is printed as it is made, whole characters only; bytes that are not UTF-8 are shown as U+FFFD. The run's "
+        "data and vocabulary folder are not needed: the run has a copy (RUN/vocab). When the context (data.seq of the "
+        "run) is full, its older half is dropped.\n\n"
+        "A Hugging Face folder of GPT-2 or Llama has config.json, model.safetensors (or several files with an index) "
+        "and tokenizer.json or the older files. It generates in FP32 with a context of at most 2048 tokens.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory, or a Hugging Face folder"}},
     .options =
         {
-            {"prompt", 'p', CLI_TEXT, "TEXT", .fallback = "", .help = "what the text begins with; default: a new line"},
-            {"prompt-ids", .kind = CLI_TEXT, .metavar = "IDS",
-             .help = "the prompt as token ids, separated by commas, in place of --prompt"},
-            {"ids", .kind = CLI_FLAG, .help = "print token ids, separated by commas, instead of text"},
-            {"tokens", 'n', CLI_INT, "N", .fallback = "256", .min = 0, .max = 1e9, .help = "tokens to make"},
+            {"prompt", 'p', CLI_TEXT, "TEXT", .fallback = "", .help = "how the text begins; default: a new line"},
+            {"prompt-ids", .kind = CLI_TEXT, .metavar = "IDS", .help = "the prompt as token ids: 82,79"},
+            {"ids", .kind = CLI_FLAG, .help = "print token ids instead of text"},
+            {"tokens", 'n', CLI_INT, "N", .fallback = "256", .min = 0, .max = 1e9, .help = "tokens to generate"},
             {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.8", .min = 0, .max = 1000,
-             .help = "below 1 safer, above 1 wilder; 0: always the most probable token"},
+             .help = "sampling temperature; 0: greedy"},
             {"top-k", 'k', CLI_INT, "K", .fallback = "0", .min = 0, .max = 1e9,
-             .help = "draw among the K most probable tokens; 0: all"},
+             .help = "sample among the K most probable; 0: all"},
             {"top-p", .kind = CLI_NUMBER, .metavar = "P", .fallback = "1", .min = 0, .max = 1,
-             .help = "draw among the fewest tokens whose probabilities sum to P; 0 or 1: all"},
+             .help = "nucleus sampling; 1: all tokens",
+             .more = "Sample among the fewest tokens whose probabilities sum to P"},
             {"seed", 's', CLI_INT, "S", .fallback = "1", .min = 0, .max = 9e15, .help = "seed of the first text"},
             {"count", .kind = CLI_INT, .metavar = "N", .fallback = "1", .min = 1, .max = 1e6,
-             .help = "texts to write, each with the next seed"},
+             .help = "texts, each with the next seed"},
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
-             .help = "generate on this device, whatever the run was trained on"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object a text instead"},
+             .help = "generate on this device, not the run's"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object per text"},
             {"quiet", 'q', CLI_FLAG, .help = "no figures on standard error"},
         },
     .examples =
@@ -361,7 +357,7 @@ const cli_command cli_generate = {
             {"mixt generate runs/gpt --prompt 'ROMEO:'", "256 tokens after a prompt"},
             {"mixt generate runs/gpt -n 1000 -t 1 --top-k 40 --seed 7", "longer, among the 40 most probable tokens"},
             {"mixt generate runs/gpt --prompt-ids 82,79 --ids -n 20", "token ids in, token ids out"},
-            {"mixt generate runs/gpt -t 0 --json", "the most probable text, for a script"},
+            {"mixt generate runs/gpt -t 0 --json", "greedy, for a script"},
         },
     .see_also = "train|eval",
     .run = run,

@@ -281,23 +281,21 @@ static int run(const cli_args *args)
 const cli_command cli_info = {
     .name = "info",
     .summary = "show what this machine can do in each number format",
-    .description = "Lists processor, usable cores, instruction sets, caches and memory, and says for each number "
-                   "format whether the "
-                   "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
-                   "(emulated), and "
-                   "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
-                   "Cores, formats and limits, driver and libraries; without one, why none is used. Then what carries "
-                   "gradients between the ranks of a "
-                   "training in several processes (mpirun, srun). In JSON, fp16_support and its "
-                   "like say whether the device that training takes multiplies in the format.\n\n"
-                   "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
-                   "says what device auto means.",
-    .options = {{"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"}},
+    .description =
+        "Lists processor, cores, instruction sets, caches, memory and GPU, and for each number format whether the "
+        "hardware multiplies it (native), converts it to FP32 first (widened) or does not have it (emulated), and what "
+        "training in that format therefore does.\n\n"
+        "With a GPU: its memory, multiprocessors, Tensor Cores, formats and limits, driver and libraries; without one, "
+        "why none is used. Then the transports for training in several processes (mpirun, srun). In JSON, "
+        "fp16_support and the like say whether the device that training uses multiplies in the format.\n\n"
+        "MIXT_ISA lowers the instruction set, MIXT_THREADS the number of threads; MIXT_DEVICE says what device auto "
+        "means.",
+    .options = {{"json", .kind = CLI_FLAG, .help = "print one JSON object"}},
     .examples =
         {
             {"mixt info", "a report for people"},
-            {"mixt info --json | jq -r .cpu.isa", "the instruction-set level in use"},
-            {"MIXT_ISA=avx2 mixt info", "what would happen on a CPU without AVX-512"},
+            {"mixt info --json | jq -r .cpu.isa", "the instruction set in use"},
+            {"MIXT_ISA=avx2 mixt info", "what a CPU without AVX-512 would do"},
         },
     .see_also = "bench|plan",
     .run = run,

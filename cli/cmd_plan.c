@@ -416,70 +416,58 @@ static int run(const cli_args *args)
 
 const cli_command cli_plan = {
     .name = "plan",
-    .summary = "show memory, formats and kernels of a run before it starts",
+    .summary = "show memory, formats and kernels before a run starts",
     .description =
-        "Compiles the training step of a configuration and prints its exact memory by role: parameters, gradients, "
-        "moments, activations, workspace. What is planned is what will be allocated, to the byte; on a GPU, what "
-        "CUDA's "
-        "context and libraries take beside it is given apart.\n\n"
-        "Below stands what the whole run will hold, the host's memory and the GPU's apart: the step, validation, "
-        "batches made ahead, the copy of a checkpoint, data sets and tokens (run_memory with --json). Validation whose "
-        "batches find no room is planned, and run, in smaller ones.\n\n"
-        "With --memory, or train.memory, the plan is made to fit by what train.memory_may lists, and the choice is "
-        "told "
-        "with what it should cost (fit with --json). With --largest-batch nothing but the largest batch is calculated "
-        "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
-        "A policy with phases is shown as it is in its largest phase, which is what the run takes in all (phases with "
-        "--json), or in that of --phase.\n\n"
-        "Where batches are padded to several lengths (data.buckets), a table has each with its share of the samples, "
-        "its "
-        "updates of an epoch and the activations of its step (buckets with --json).\n\n"
-        "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
-        "rank, "
-        "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
-        "rank_weights with --json); where ranks compress also how many updates send all gradients before that, "
-        "what each of those sends and the whole run (rank_whole, rank_whole_sent, rank_run_sent); with --machine also "
-        "the time that those take where its links carry what they can "
-        "(rank_seconds). None of them is started.\n\n"
-        "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
-        "are printed.",
+        "Compiles the training step of a configuration and prints its memory by role: parameters, gradients, moments, "
+        "activations, workspace. What is planned is what will be allocated, to the byte. Then the memory of the whole "
+        "run: the step, validation, batches, checkpoints and data.\n\n"
+        "On a GPU the memory of CUDA's context and libraries is shown separately, and the run's memory separately for "
+        "host and GPU (run_memory with --json). Validation whose batches do not fit is planned, and run, with smaller "
+        "ones.\n\n"
+        "With --memory, or train.memory, the plan is made to fit by what train.memory_may allows; it prints what was "
+        "done and what it should cost (fit with --json). --largest-batch prints the largest batch only ({\"batch\", "
+        "\"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
+        "A policy with phases is shown in its largest phase, which decides the memory of the run, or in that of "
+        "--phase (phases with --json). Where batches are padded to several lengths (data.buckets), a table shows each "
+        "length with its share of the samples, its updates per epoch and its activations (buckets with --json).\n\n"
+        "--ranks N plans the run as one of N processes started by mpirun or srun, without starting any: memory of a "
+        "rank and the bytes that it sends per update, in all and to each rank (ranks, rank_sent, rank_gradients and "
+        "rank_weights with --json). With dist.compress also how many updates send all gradients before compression "
+        "begins, the bytes of such an update and of the whole run (rank_whole, rank_whole_sent, rank_run_sent). With "
+        "--machine also the time that sending takes at the speed of that machine's links (rank_seconds).\n\n"
+        "--profile also runs the step and prints each op's time, FLOP/s, bytes/s and share of the device's limits.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=32"},
         },
     .options =
         {
-            {"explain", 'e', CLI_FLAG,
-             .help = "each op's formats and kernel: what decided them, why a cast is there, why other kernels were "
-                     "refused"},
+            {"explain", 'e', CLI_FLAG, .help = "formats and kernel of each op, and why",
+             .more = "What decided them, why a cast is there, why other kernels were refused"},
             {"graph", 'g', CLI_FLAG, .help = "the typed graph, forward and backward"},
             {"layer", 'l', CLI_TEXT, "GLOB", .help = "only ops of these layers, as in 'h.*.attn*'"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
-             .help = "plan for this device, whatever the configuration says"},
-            {"memory", 'm', CLI_TEXT, "SIZE",
-             .help = "plan within this much, as train.memory does: 900M, 12G, 1.5GiB; of the GPU where the run trains "
-                     "on one, else of the host"},
-            {"largest-batch", .kind = CLI_FLAG,
-             .help = "only find the largest train.batch that fits into --memory, or into what is free; nothing is run"},
-            {"phase", .kind = CLI_TEXT, .metavar = "NAME",
-             .help = "the run in this phase of its policy; default: in the largest"},
-            {"ranks", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1 << 20,
-             .help = "plan the run as one of N ranks, whether or not they could be started here"},
+             .help = "plan for this device"},
+            {"memory", 'm', CLI_TEXT, "SIZE", .help = "plan within this memory, as in 900M or 12G",
+             .more = "Of the GPU where the run trains on one, else of the host"},
+            {"largest-batch", .kind = CLI_FLAG, .help = "only find the largest batch that fits",
+             .more = "Into --memory, or into what is free; nothing is run"},
+            {"phase", .kind = CLI_TEXT, .metavar = "NAME", .help = "a phase of the policy; default: the largest"},
+            {"ranks", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1 << 20, .help = "plan for one of N ranks"},
             {"machine", .kind = CLI_TEXT, .metavar = "NAME",
-             .help = "with --ranks: the profile of a machine whose links they would use, as mixt advise has them"},
+             .help = "with --ranks: a machine of 'mixt advise --machine'"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object"},
         },
     .examples =
         {
-            {"mixt plan configs/digits.yaml precision=fp16", "memory of the step in fp16"},
-            {"mixt plan configs/gpt.yaml data.path=FILE --explain", "which formats and kernels each op gets and why"},
+            {"mixt plan configs/digits.yaml precision=fp16", "memory of the step in FP16"},
+            {"mixt plan configs/digits.yaml --largest-batch --memory 1G", "the largest batch that fits into 1 GiB"},
             {"mixt plan configs/digits.yaml --memory 24M", "a plan within 24 MiB, and what it costs"},
-            {"mixt plan configs/digits.yaml --largest-batch --memory 1G", "the largest batch that 1 GiB has room for"},
+            {"mixt plan configs/gpt.yaml data.path=FILE --explain", "formats and kernel of each op, and why"},
+            {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile", "time of each op on the GPU"},
             {"mixt plan configs/digits.yaml precision=fp16 --graph", "where the casts are"},
-            {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile",
-             "memory and time of each op on the GPU"},
         },
     .see_also = "train|bench|config",
     .run = run,

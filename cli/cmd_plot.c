@@ -184,29 +184,27 @@ const cli_command cli_plot = {
     .name = "plot",
     .summary = "draw the learning curves of runs",
     .description =
-        "Draws figures of metrics.jsonl over the updates: one curve a run and metric, at most 10, into one chart. The "
-        "file is an SVG or a PNG, by its ending. Runs that still train can be drawn too.\n\n"
+        "Draws metrics over the updates, one curve per run and metric, at most 10 in one chart, as SVG or PNG. Runs "
+        "that are still training can be drawn too.\n\n"
         "Metrics are the names in a row of metrics.jsonl: loss, accuracy, val_loss, val_accuracy, lr, scale, "
-        "grad_norm, "
-        "skipped, samples_s, memory, time, energy. Rows without the metric, as between two validations, are passed "
-        "over. A chart that exists is not touched without --overwrite.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FILES, .help = "run directories, or files like their metrics.jsonl"}},
+        "grad_norm, skipped, samples_s, memory, time, energy. Rows without the metric are skipped.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FILES, .help = "run directories, or metrics.jsonl files"}},
     .options =
         {
-            {"metric", 'm', CLI_TEXT, "M", .fallback = "loss", .help = "what to draw; several with commas"},
+            {"metric", 'm', CLI_TEXT, "M", .fallback = "loss", .help = "metrics, separated by commas"},
             {"out", 'o', CLI_TEXT, "FILE", .required = true, .help = "chart to write, .svg or .png"},
-            {"x", 'x', CLI_CHOICE, "X", "step|epoch|time", "step", .help = "what to draw it over; time in seconds"},
-            {"log", 'l', CLI_FLAG, .help = "a logarithmic y axis"},
+            {"x", 'x', CLI_CHOICE, "X", "step|epoch|time", "step", .help = "x axis; time is in seconds"},
+            {"log", 'l', CLI_FLAG, .help = "logarithmic y axis"},
             {"smooth", 's', CLI_INT, "N", .fallback = "1", .min = 1, .max = 10001,
-             .help = "draw means over N neighbouring rows"},
-            {"title", 't', CLI_TEXT, "TEXT", .fallback = "", .help = "stands above the chart"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace a chart that exists"},
+             .help = "moving average over N rows"},
+            {"title", 't', CLI_TEXT, "TEXT", .fallback = "", .help = "title of the chart"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
         },
     .examples =
         {
             {"mixt plot runs/fp32 runs/bf16 --out curves.svg --log --smooth 20", "two runs in one chart"},
             {"mixt plot runs/bf16 --metric loss,val_loss --out fit.png", "does it overfit?"},
-            {"mixt plot runs/* --metric samples_s --x time --out speed.svg", "how fast each was"},
+            {"mixt plot runs/* --metric samples_s --x time --out speed.svg", "how fast each run was"},
         },
     .see_also = "train|eval|verify",
     .run = run,

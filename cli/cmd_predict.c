@@ -509,70 +509,63 @@ static int run(const cli_args *args)
 
 const cli_command cli_predict = {
     .name = "predict",
-    .summary = "let a trained model judge pictures, arrays or samples of its data",
+    .summary = "predict classes, values or texts with a trained model",
     .description =
-        "Loads a run and prints the most probable class of each input with its probability, and the classes next to "
-        "it; "
-        "for a model of values, the values; beside them the label, where it is known. An INPUT is a picture (PPM, PGM, "
-        "PNG, and JPEG where mixt was built with it), of a model of clips a folder of them (its frames), a .npy array "
-        "of one or several samples, an .npz archive of "
-        "such an array, a file of IDX images, of a model of sound a WAV file, or a part of the run's own data (train, "
-        "val, "
-        "test).\n\n"
-        "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
-        "normalised "
-        "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. Files "
-        "are judged by what the run's directory holds (inputs.json): the data that it was trained on is looked at only "
-        "where a part of it is asked for, and a line warns where it is another by now.\n\n"
-        "Of recordings with texts it prints what is said, letter by letter; --beams 8 follows the eight likeliest rows "
-        "of "
-        "letters and gives the best, instead of the best letter at each moment.\n\n"
-        "Of pictures with captions INPUT is a part of the data, and the captions of that part are shown that lie "
-        "closest "
-        "to each picture.\n\n"
-        "Of labelled texts INPUT is a file of one text a line, a .tsv or .csv file with a column of texts (data.text "
-        "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself. Texts of a "
-        "file are numbered from 0; empty lines are none, and which line a text is on stands beside it.\n\n"
-        "A table (.csv, .tsv), with its target or without, comes back as CSV on the standard output, or in --out "
-        "FILE: its columns as they stand, then prediction, of classes probability too.\n\n"
-        "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
-        "has not rated in the training part.\n\n"
-        "Of translators INPUT is a file of sentences, a line each, - for the standard input, or text:WORDS, a "
-        "sentence itself: their translations come "
-        "out in the same order, a line each, found by beam search.",
+        "Prints the most probable classes of each input with their probabilities, or the predicted values, and the "
+        "label where it is known. INPUT is a file of the kind that the run was trained on, or a part of the run's own "
+        "data: train, val or test.\n\n"
+        "Inputs by kind of model. Images: PPM, PGM, PNG, and JPEG where mixt was built with it. Clips: a folder of "
+        "frames. Arrays: a .npy file with one or several samples, an .npz archive of such an array, a file of IDX "
+        "images. Sound: a WAV file. Texts, tables, ratings and translations: see below.\n\n"
+        "NAME:7 takes sample 7 of a file or part with several, NAME:0-9 the first ten. Images are cropped, resized and "
+        "normalised as in the run's validation; FP32 arrays are expected in [0, 1] already. The run's directory holds "
+        "what is needed for that (inputs.json): the training data is read only where a part of it is asked for, and a "
+        "warning says so where it has changed since.\n\n"
+        "A table (.csv, .tsv), with or without its target column, is written back as CSV to standard output or to "
+        "--out FILE: its columns unchanged, then the prediction, and the probability of a class.\n\n"
+        "Labelled texts: a file with one text per line, a .tsv or .csv file with a column of texts (data.text of the "
+        "run, or a column named sentence or text), a part of the data, or text:WORDS, the text itself. Texts of a file "
+        "are numbered from 0, empty lines are skipped, and the line number of each text is shown.\n\n"
+        "Speech: the recognised text. --beams 8 uses beam search over 8 hypotheses instead of the most probable letter "
+        "at each frame.\n\n"
+        "Translations: a file of sentences, one per line, - for standard input, or text:WORDS, the sentence itself. "
+        "The translations are printed in the same order, one per line, found by beam search.\n\n"
+        "Images with captions: INPUT is a part of the data; the closest captions of that part are shown for each "
+        "image.\n\n"
+        "Ratings: a part of the data, or user:NAME: the --top items that this user is predicted to rate highest and "
+        "has not rated in the training part.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
-             .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
-                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or, to translate, a file of "
-                     "sentences, -, text:WORDS"},
+             .help = "file, or train, val, test; with :INDEX or :FIRST-LAST; text:WORDS; user:NAME",
+             .more =
+                 "Files: an image, a folder of frames, a WAV file, .npy, .npz, IDX images, a table, a file of texts "
+                 "or sentences; - is standard input (translations)"},
         },
     .options =
         {
             {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
-             .help = "classes to show for each input; of ratings items for each user"},
+             .help = "classes (or items of a user) to show"},
             CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
-             .help = "predict on this device, whatever the run was trained on"},
+             .help = "predict on this device, not the run's"},
             CLI_LENGTH_PENALTY_OPTION,
-            {"report", 'r', CLI_FLAG,
-             .help = "figures by class, or of values, over the samples whose labels are known"},
-            {"out", 'o', CLI_TEXT, "FILE", .help = "of a table: write it with its predictions into this file"},
-            {"overwrite", .kind = CLI_FLAG, .help = "also where FILE is there"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},
+            {"report", 'r', CLI_FLAG, .help = "accuracy by class, or errors of values"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "write a table with its predictions to this file"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object per line and input"},
         },
     .examples =
         {
-            {"mixt predict runs/fp16 test:0-9", "the first ten test samples"},
-            {"mixt predict runs/fp16 test:0-999 --report", "and how good those predictions are, by class"},
-            {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
+            {"mixt predict runs/resnet cat.png dog.png --top 5", "images"},
+            {"mixt predict runs/prices new.csv --out priced.csv", "a table, with a prediction in each row"},
             {"mixt predict runs/sst2 reviews.txt 'text:a joy to watch'", "the class of each line, and of a text"},
-            {"mixt predict runs/prices new.csv --out priced.csv", "a table, with a prediction beside each row"},
+            {"mixt predict runs/fp16 test:0-999 --report", "the first 1000 test samples, and accuracy by class"},
+            {"mixt predict runs/en-de letter.en > letter.de", "translate a file"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
-            {"mixt predict runs/ctc hello.wav --beams 8", "what is said in a recording"},
-            {"mixt predict runs/en-de letter.en > letter.de", "a file, translated"},
+            {"mixt predict runs/ctc hello.wav --beams 8", "speech to text"},
         },
     .see_also = "eval|train",
     .run = run,

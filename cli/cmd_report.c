@@ -20,25 +20,25 @@ static int run(const cli_args *args)
 
 const cli_command cli_report_command = {
     .name = "report",
-    .summary = "write a page about runs that opens in any browser",
+    .summary = "write an HTML page about runs",
     .description =
-        "One HTML file with all that runs have written while they trained: curves of loss, accuracy, gradient norm, "
-        "loss scale, speed and memory with alerts and decisions marked on them, tables of figures with their trend, "
-        "what happened by cause, and what to do about it. Several runs are drawn over each other.\n\n"
-        "The file needs nothing else: no network, no other file. It holds every row: a spike of one update is seen "
-        "from any distance, and zooming in (drag over a chart) ends at the single updates. Runs that still train, and "
-        "runs with damaged or missing files, can be shown too; the page says what is missing. A file that exists is "
-        "not touched without --overwrite.",
+        "One HTML file that opens in any browser: curves of loss, accuracy, gradient norm, loss scale, speed and "
+        "memory "
+        "with alerts and decisions marked on them, tables of figures with their trend, what happened and why, and what "
+        "to do about it. Several runs are drawn over each other.\n\n"
+        "The file needs no network and no other file. It holds every row: a spike of one update is visible at any "
+        "zoom, and zooming in (drag over a chart) shows single updates. Runs that are still training, and runs with "
+        "damaged or missing files, can be shown too; the page says what is missing.",
     .arguments = {{"RUN", CLI_ARGUMENT_FILES, .help = "run directories, 1 to 1000"}},
     .options =
         {
             {"out", 'o', CLI_TEXT, "FILE", .required = true, .help = "page to write, report.html"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace a file that is there"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
         },
     .examples =
         {
             {"mixt report runs/a --out report.html", "one run"},
-            {"mixt report runs/* --out all.html --overwrite", "all of them, over each other"},
+            {"mixt report runs/* --out all.html --overwrite", "all runs on one page"},
         },
     .see_also = "plot|train",
     .run = run,

@@ -28,16 +28,16 @@ static int read_options(const cli_args *args, mixt_search_options *o)
         return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
                          cli_text(args, "budget"));
     o->goal = strcmp(cli_text(args, "for"), "time") ? MIXT_SEARCH_MEMORY : MIXT_SEARCH_TIME;
-    o->write = cli_text(args, "write");
+    o->write = cli_text(args, "out");
     o->formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL;
     o->steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
     o->trials = cli_int(args, "trials");
     o->pairs = cli_given(args, "pairs") ? cli_int(args, "pairs") : 0;
     o->fresh = cli_flag(args, "fresh");
     if (!*o->write)
-        return cli_usage(args->command, "--write needs the name of a file for the policy");
+        return cli_usage(args->command, "--out needs the name of a file for the policy");
     if (cli_same_file(o->write, cli_word(args, 0)))
-        return cli_usage(args->command, "--write %s: is the configuration itself: choose another file", o->write);
+        return cli_usage(args->command, "--out %s: is the configuration itself: choose another file", o->write);
     return CLI_OK;
 }
 
@@ -230,60 +230,59 @@ static int run(const cli_args *args)
 
 const cli_command cli_search = {
     .name = "search",
-    .summary = "find the cheapest policy that loses nothing",
+    .summary = "find the fastest or smallest precision for each layer",
     .description =
-        "Finds a format for each layer of CONFIG so that a training step takes the least time or memory and the "
-        "validation loss changes by no more than --lose. Costs are those of whole steps: milliseconds measured, casts "
-        "and update included, or bytes as planned, which are exact.\n\n"
-        "A policy and FP32 train the same updates from the same weights and are compared on validation samples: a "
-        "pair. First all layers are lowered; where pairs show that this loses more than --lose, the sensitivity of the "
-        "layers ranks them, and as few as will do are raised again. Layers that share a cast or a fusion are one "
-        "group. What is found gets the final word on fresh pairs, with other seeds and validation samples that the "
-        "search has not used: safe yes, no or undecided, with the interval of the change, and how many more pairs "
-        "would tell. Where it is no, the search goes on without it; where it is undecided, it is offered as that. FP32 "
-        "is left only where all others were shown to lose, or nothing is cheaper.\n\n"
-        "From the first moment on FILE holds a policy to train with (precision=FILE), FP32 first and then the best so "
-        "far, with its measurements as evidence. FILE.search beside it holds every policy tried (candidates.jsonl), "
-        "the Pareto front (front.json) and its picture (front.svg). Ctrl-C, SIGTERM, the end of the budget or a kill "
-        "lose nothing: the same command goes on. Another configuration or other options are refused there, with what "
-        "differs, unless --fresh begins anew. The precision of CONFIG does not count.\n\n"
-        "Status: 0 when the search or its budget came to an end, 1 when it failed, 2 when the command line is wrong, "
-        "130 after Ctrl-C, 143 after SIGTERM.",
+        "Searches a format for each layer of CONFIG so that a training step takes the least time or memory and the "
+        "validation loss changes by at most --lose. FILE then holds a policy to train with (precision=FILE). After "
+        "Ctrl-C the same command continues.\n\n"
+        "Time is measured on whole steps, casts and update included; memory is planned, which is exact. A policy and "
+        "FP32 train the same updates from the same weights and are compared on validation samples: a pair. First all "
+        "layers are lowered; where pairs show that this loses more than --lose, layers are ranked by sensitivity and "
+        "as "
+        "few as possible are raised again. Layers that share a cast or a fusion are one group. The result is tested on "
+        "new pairs, with other seeds and with validation samples that the search has not used: safe, not safe or "
+        "undecided, with the interval of the change and the number of pairs that would decide. If it is not safe the "
+        "search continues without it. FP32 is the result only where all others are shown to lose, or nothing is "
+        "cheaper.\n\n"
+        "FILE holds FP32 at first and then the best policy so far, with its measurements as evidence. The folder "
+        "FILE.search holds every policy tried (candidates.jsonl) and the Pareto front (front.json, front.svg). Ctrl-C, "
+        "SIGTERM, the end of the budget or a kill lose nothing. A search with another configuration or other options "
+        "is refused there, with the difference, unless --fresh starts again. The precision of CONFIG is ignored.\n\n"
+        "Exit status: 0 when the search or its budget ended, 1 when it failed, 2 when the command line is wrong, 130 "
+        "after Ctrl-C, 143 after SIGTERM.",
     .arguments =
         {
-            {"CONFIG|RUN", CLI_ARGUMENT_FILE,
-             .help =
-                 "YAML file of a run, or the directory of one: trials go on from its newest checkpoint that leaves 8 "
-                 "updates"},
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or a run directory",
+             .more = "The trials of a run start from its newest checkpoint that leaves 8 updates"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=16"},
         },
     .options =
         {
             {"lose", .kind = CLI_TEXT, .metavar = "SHARE", .fallback = "0.5%",
-             .help = "tolerance: relative change of the validation loss, as 0.5% or 0.005"},
+             .help = "tolerated change of the validation loss"},
             {"for", .kind = CLI_CHOICE, .metavar = "GOAL", .choices = "time|memory", .fallback = "time",
-             .help = "what is to be small"},
-            {"write", 'w', CLI_TEXT, "FILE", .required = true, .help = "the policy's file"},
+             .help = "make this small"},
+            {"out", 'o', CLI_TEXT, "FILE", .required = true, .help = "policy file to write"},
             {"budget", .kind = CLI_TEXT, .metavar = "TIME", .fallback = "10m",
-             .help = "time for this call, as 90s, 10m or 2h"},
-            {"formats", .kind = CLI_TEXT, .metavar = "LIST",
-             .help = "formats beside fp32, as bf16,fp16, or with what is kept for the backward pass, as bf16/fp8_e4m3; "
-                     "default: all that are cheaper than fp32"},
+             .help = "time for this call, as in 90s or 2h"},
+            {"formats", .kind = CLI_TEXT, .metavar = "LIST", .help = "formats to try, as in bf16,fp16",
+             .more = "bf16/fp8_e4m3 keeps activations in FP8 until the backward pass. Default: all that are cheaper "
+                     "than fp32"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e9,
-             .help = "updates of a trial; default: what the budget has time for, 8 to 200"},
+             .help = "updates of a trial; default: 8 to 200, by the budget"},
             {"trials", .kind = CLI_INT, .metavar = "N", .fallback = "3", .min = 2, .max = MIXT_SEARCH_TRIALS_MAX,
-             .help = "trials of each policy, up to 4 times as many where they do not tell yet"},
+             .help = "trials of each policy", .more = "Up to 4 times as many where they do not decide yet"},
             {"pairs", .kind = CLI_INT, .metavar = "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_SEARCH_PAIRS_MAX,
-             .help = "pairs of the final word; default: as many as tell, where there is time"},
-            {"fresh", .kind = CLI_FLAG, .help = "forget an earlier search there and replace FILE"},
+             .help = "pairs of the final test; default: as many as decide"},
+            {"fresh", .kind = CLI_FLAG, .help = "forget an earlier search and replace FILE"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
-            {"quiet", 'q', CLI_FLAG, .help = "no progress, no table"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table"},
         },
     .examples =
         {
-            {"mixt search configs/digits.yaml --lose 0.5% --for memory --budget 2m --write policy.yaml",
+            {"mixt search configs/digits.yaml --lose 0.5% --for memory --budget 2m --out policy.yaml",
              "the smallest step that loses at most half a percent"},
-            {"mixt train configs/digits.yaml precision=policy.yaml", "trains with what was found"},
+            {"mixt train configs/digits.yaml precision=policy.yaml", "train with the result"},
         },
     .see_also = "train|sensitivity|advise|verify",
     .run = run,

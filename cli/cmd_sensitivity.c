@@ -276,35 +276,32 @@ static int run(const cli_args *args)
 
 const cli_command cli_sensitivity_command = {
     .name = "sensitivity",
-    .summary = "find the layers that cannot bear a lower precision",
+    .summary = "find the layers that do not tolerate a lower precision",
     .description =
-        "Compares, for each layer and format, the model with this layer alone lowered to the format, and with this "
-        "layer alone kept in FP32 while all others are lowered, with the model in FP32: on the same batches, from the "
-        "same weights. Of a run's directory its checkpoints count too, not only the weights that it begins with.\n\n"
-        "Printed are a heat map of scores (1: as FP32; 0.5: the loss changes by 0.5% or gradients by half; "
-        "0: "
-        "destroyed), the worst cells with their figures, and which format each layer should take: a rule of a policy. "
-        "Cells are estimated in one pass beside FP32 (marked ~) and the worst confirmed by running the model. FP16 is "
-        "measured with the loss scale that training would have. Formats are those that policies name; FP8 is not "
-        "trained in. Nothing is written but the picture.",
+        "Lowers one layer at a time to each format and compares the model with FP32, and the other way round keeps one "
+        "layer in FP32 while all others are lowered. Prints a heat map of scores (1: as FP32, 0: destroyed), the worst "
+        "cells, and the format that each layer should use.\n\n"
+        "All variants use the same batches and weights. For a run directory its checkpoints are measured too. A score "
+        "of 0.5 means that the loss changes by 0.5%, or gradients by half. Cells marked ~ are estimated in one pass "
+        "beside FP32, and the worst of them are confirmed by running the model. FP16 is measured with the loss scale "
+        "that training would use. Nothing is written except --out.",
     .arguments =
         {
-            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or the directory of one"},
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or a run directory"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=16"},
         },
     .options =
         {
-            {"formats", 'f', CLI_TEXT, "LIST",
-             .help = "formats to try, separated by commas: fp16,bf16,tf32; default: "
-                     "those that the device has"},
+            {"formats", 'f', CLI_TEXT, "LIST", .help = "of fp16, bf16, tf32, separated by commas",
+             .more = "Default: those that the device has. FP8 is not a format to train in"},
             {"trials", 'n', CLI_INT, "N", .fallback = "5", .min = 1, .max = 1000,
              .help = "batches at each point of training"},
             {"confirm", .kind = CLI_INT, .metavar = "N", .fallback = "8", .min = -1, .max = 100000,
-             .help = "cells to confirm by running the model, the worst first; 0 or -1: none"},
+             .help = "cells to confirm, the worst first", .more = "0 or -1: none"},
             {"replay", .kind = CLI_FLAG, .help = "run the model for every cell: slow, no estimates"},
-            {"out", 'o', CLI_TEXT, "FILE.svg", .help = "draw the heat map (.svg or .png)"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object a cell, the worst first"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "draw the heat map (.svg or .png)"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object per cell, the worst first"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =

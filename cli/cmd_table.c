@@ -137,33 +137,32 @@ static int run(const cli_args *args)
 
 const cli_command cli_table_command = {
     .name = "table",
-    .summary = "FP32 beside mixed precision, as a table for a paper",
+    .summary = "print FP32 and mixed precision as a table for a paper",
     .description =
-        "Puts runs beside each other: model, samples a second in FP32 and in mixed precision, speed-up, memory of the "
-        "step by role (weights, gradients, moments, activations, workspace) and in all, what is saved, accuracy or "
-        "loss. Of several seeds it shows means, and ± is half of the 95% interval (Student's t).\n\n"
-        "SOURCE is a run directory, a file of 'mixt verify --out', or runs/compare-NAME, in any mix. Runs of one "
-        "configuration that differ only in precision and seed find each other by themselves; a verification or an "
-        "experiment is a row by itself. What finds no partner has a row with one side, and standard error says why: "
-        "often a key in which the two differ. One of several sources that cannot be read is left out, and named "
-        "there. NAME=SOURCE gives the model the name that a reader knows.\n\n"
-        "What a source does not say is '–' (empty in CSV, null in JSON): runs of older versions have no memory by "
-        "role. A figure in a column with an arrow is FP32's, then that of mixed precision. A file that exists is not "
-        "touched without --overwrite.",
+        "Finds the runs that differ only in precision and seed and prints a row for each pair of FP32 and mixed "
+        "precision: samples per second, speed-up, memory of the step by role, and accuracy or loss, as mean ± half of "
+        "the 95% interval over seeds.\n\n"
+        "SOURCE is a run directory, a file written by 'mixt verify --out', or a folder runs/compare-NAME. A file of "
+        "verify and a folder of compare are a row each. A run without a partner has a row with one side, and standard "
+        "error says why: often a key in which the two differ. A source that cannot be read is skipped with a warning. "
+        "NAME=SOURCE sets the name of the model in the table.\n\n"
+        "The memory columns are weights, gradients, moments, activations, workspace and the total. A missing figure is "
+        "'–' (empty in CSV, null in JSON): runs of older versions have no memory by role. Columns with an arrow show "
+        "FP32, then mixed precision. Intervals are Student's t.",
     .arguments = {{"SOURCE", CLI_ARGUMENT_FILES,
-                   .help = "runs, files of 'mixt verify --out', folders of 'mixt compare'; NAME=SOURCE names a model"}},
+                   .help = "runs, files of verify --out, folders of compare; NAME=SOURCE"}},
     .options =
         {
-            {"format", 'f', CLI_CHOICE, "FORMAT", "text|markdown|csv|latex", "text",
-             .help = "csv has plain numbers: bytes, samples a second, shares; latex is a tabular without packages"},
+            {"format", 'f', CLI_CHOICE, "FORMAT", "text|markdown|csv|latex", "text", .help = "format of the table",
+             .more = "csv has plain numbers: bytes, samples per second, shares; latex is a tabular without packages"},
             {"out", 'o', CLI_TEXT, "FILE", .help = "write to a file instead of standard output"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object: rows, and notes on what was not paired"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace FILE if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object: rows, and why runs have no partner"},
         },
     .examples =
         {
             {"mixt table runs/fp32 runs/bf16", "two runs of one configuration"},
-            {"mixt table runs/* --format markdown", "all that pairs, for a README"},
+            {"mixt table runs/* --format markdown", "all pairs, for a README"},
             {"mixt table BERT-Large=bert.json GPT-2=runs/compare-gpt2 --format latex --out speed.tex", "for a paper"},
         },
     .see_also = "verify|compare|plot",

@@ -160,35 +160,33 @@ static int run(const cli_args *args)
 
 const cli_command cli_tokenize = {
     .name = "tokenize",
-    .summary = "turn text into tokens, or tokens into text; learn a vocabulary",
+    .summary = "turn text into tokens and back, learn a vocabulary",
     .description =
-        "Prints the tokens of FILE, one a line with the text it stands for, or writes them to a token file (--out) "
-        "that "
-        "'mixt train … data.kind=tokens' reads. All cores work; the result does not depend on how many.\n\n"
-        "The vocabulary is a folder with encoder.json and vocab.bpe (GPT-2; also vocab.json and merges.txt) or "
-        "vocab.txt "
-        "(BERT's WordPiece). Without one, bytes are tokens. Training on text does this by itself and keeps the "
-        "result.\n\n"
-        "--train learns such a vocabulary from one or more texts together: byte pairs, the most frequent joined first, "
-        "as GPT-2's two files in the folder that --out names. It depends on the texts alone.",
+        "Prints the tokens of FILE, one per line with its text, or writes them to a token file (--out) that 'mixt "
+        "train … data.kind=tokens' reads. Without a vocabulary, bytes are tokens. Training on text does this by itself "
+        "and caches the result.\n\n"
+        "The vocabulary is a folder with encoder.json and vocab.bpe or vocab.json and merges.txt (GPT-2), vocab.txt "
+        "(BERT's WordPiece), or tokenizer.json. All cores are used; the result does not depend on how many.\n\n"
+        "--train learns a vocabulary of byte pairs from one or more texts and writes it as GPT-2's two files to the "
+        "folder --out. It depends on the texts only.",
     .arguments = {{"FILE", CLI_ARGUMENT_FILES, .help = "text, plain or gzip; with --decode a token file"}},
     .options =
         {
             {"vocab", 'v', CLI_TEXT, "DIR", .help = "folder of the vocabulary"},
             {"tokenizer", 't', CLI_CHOICE, "T", "auto|bytes|gpt2|wordpiece|wordpiece-cased|json", .fallback = "auto",
-             .help = "how to cut text; auto goes by the files in DIR"},
-            {"out", 'o', CLI_TEXT, "FILE",
-             .help = "write a token file (with --decode: text) instead of printing; with --train the folder to write"},
-            {"train", .kind = CLI_FLAG, .help = "learn a vocabulary from the texts instead"},
+             .help = "kind of tokenizer; auto: by the files in DIR"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "write tokens (with --decode text) to FILE",
+             .more = "With --train: the folder to write the vocabulary to"},
+            {"train", .kind = CLI_FLAG, .help = "learn a vocabulary from the texts"},
             {"size", .kind = CLI_INT, .metavar = "N", .fallback = "8000", .min = 257, .max = 1 << 24,
-             .help = "tokens of the vocabulary to learn, all bytes among them"},
-            {"decode", 'd', CLI_FLAG, .help = "the other way: FILE holds tokens, print their text"},
+             .help = "tokens of the vocabulary to learn, bytes included"},
+            {"decode", 'd', CLI_FLAG, .help = "FILE holds tokens: print their text"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace the output file if it exists"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text; not with --decode"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object; not with --decode"},
         },
     .examples =
         {
-            {"mixt tokenize book.txt --vocab gpt2 --json", "all tokens of a text as JSON"},
+            {"mixt tokenize book.txt --vocab gpt2 --json", "the tokens of a text as JSON"},
             {"mixt tokenize book.txt --vocab gpt2 --out book.tokens", "a file to train on"},
             {"mixt tokenize book.tokens --vocab gpt2 --decode", "and back, byte for byte"},
             {"mixt tokenize train.en train.de --train --size 8000 --out words",

@@ -281,74 +281,71 @@ const cli_command cli_train = {
     .name = "train",
     .summary = "train a model as a configuration says",
     .description =
-        "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then holds the "
-        "resolved configuration (config.yaml), rows of metrics (metrics.jsonl), the final weights (model.safetensors), "
-        "which eval, predict, generate and export read, and checkpoints. Final are the weights of the last update; "
-        "where train.early_stop ended the run, those of its best validation. A run directory that exists "
-        "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
-        "copied beside it, so that the run can be evaluated from any folder.\n\n"
-        "Five lines before the first update say what will happen: data, input, model, formats, memory. Behind them "
-        "stand warnings of settings that make no sense, as a warm-up longer than the run.\n\n"
-        "Ctrl-C, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning) stop after the "
-        "current step, save a checkpoint, leave a usable run directory and print the command that goes on; a second "
-        "Ctrl-C or SIGTERM kills. Those that were ignored when mixt began, as SIGHUP is under nohup, stay ignored. A "
-        "run that fails before its first step leaves no directory.\n\n"
-        "Status: 0 when the run came to its end or to an early stop that was asked for; 1 when it failed, also when no "
-        "update could be applied; 2 when the command line is wrong; after a signal 128 and its number: 130 for Ctrl-C, "
-        "143 for SIGTERM, 129 for SIGHUP, 138 for SIGUSR1, 140 for SIGUSR2.\n\n"
-        "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made after a validation that was never better, at the end, "
-        "and as train.checkpoint_every and train.checkpoint_minutes say; the newest train.keep and the one with the "
-        "best "
-        "validation loss are kept, and --checkpoint lets eval, "
-        "predict, generate and export use them. --resume RUN goes on from the newest one that is whole, bit for bit as "
-        "if the run had never stopped. Saving runs beside training: a save "
-        "that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
-        "training stood still. One that cannot be saved does not end the run: the first of them is told at once, their "
-        "number at the end (checkpoints_lost with --json).\n\n"
-        "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
-        "and save may be changed, as may memory (train.memory, memory_may, recompute) and dist.transport, bucket, "
-        "zero, "
-        "check and timeout; with other bits than before device, threads, auto.* and dist.ranks, reduce, compress and "
-        "compress_after. Where --allow names them, so may precision, the learning rate and its schedule (train.lr, "
-        "min_lr, schedule, warmup, decay_steps, gamma, "
-        "lr_groups), weight_decay, decay_groups, momentum, beta1, beta2, eps, moments, clip, clip_value, loss_scale "
-        "and "
-        "scale_*: "
-        "the new value holds from the next update on. data.order_seed changes the order of samples from the next epoch "
-        "on. The rest is refused. history.jsonl records each change. A "
-        "schedule "
-        "that falls over the whole run is then that of the new length. While a finished run goes on, model.safetensors "
-        "is that of before and is "
-        "refused as final weights.",
+        "Reads CONFIG, applies the settings given after it, and trains. The run directory (out=) receives the "
+        "configuration, metrics, checkpoints and the final weights. A run directory that exists is refused: nothing "
+        "is overwritten. Ctrl-C saves a checkpoint and prints the command that continues.\n\n"
+        "The run directory holds config.yaml (every setting, with absolute paths of the data, so that the run can be "
+        "evaluated from any folder), a copy of the policy file, metrics.jsonl, checkpoints and model.safetensors, the "
+        "weights that eval, predict, generate and export read. They are those of the last update, or of the best "
+        "validation where train.early_stop ended the run.\n\n"
+        "Five lines before the first update show what will happen: data, input, model, formats, memory. Warnings of "
+        "settings that make no sense follow, such as a warm-up longer than the run.\n\n"
+        "Ctrl-C, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning) stop the run after "
+        "the current update: it saves a checkpoint, leaves a usable run directory and prints the command that "
+        "continues. A second Ctrl-C or SIGTERM kills it. Signals that were ignored when mixt started, such as SIGHUP "
+        "under nohup, stay ignored. A run that fails before its first update leaves no directory.\n\n"
+        "Exit status: 0 when the run reached its end or stopped early as asked; 1 when it failed, also when no update "
+        "could be applied; 2 when the command line is wrong; after a signal 128 plus its number: 130 for Ctrl-C, 143 "
+        "for SIGTERM, 129 for SIGHUP, 138 for SIGUSR1, 140 for SIGUSR2.\n\n"
+        "Checkpoints are folders RUN/checkpoints/step-NNNNNNNN. One is saved after each validation that is the best "
+        "so far, at the end, and as train.checkpoint_every and train.checkpoint_minutes say. The newest train.keep "
+        "and the one with the best validation loss are kept; --checkpoint of eval, predict, generate and export "
+        "chooses one. --resume RUN continues from the newest complete checkpoint, with the same bits as if the run had "
+        "never stopped. Checkpoints are written in the background: one that is due while another is being written "
+        "waits, and checkpoint_stall in metrics.jsonl is the time that training stood still. A checkpoint that cannot "
+        "be saved does not end the run: the first failure is shown at once, their number at the end "
+        "(checkpoints_lost with --json).\n\n"
+        "With --resume these settings may change: train.steps, train.epochs, train.early_stop, out, data.threads, how "
+        "often to log, validate and save, memory (train.memory, memory_may, recompute), and dist.transport, bucket, "
+        "zero, check and timeout. These may change too, but then the bits differ: device, threads, auto.* and "
+        "dist.ranks, reduce, compress and compress_after. These must be named with --allow: precision, the learning "
+        "rate and its schedule (train.lr, min_lr, schedule, warmup, decay_steps, gamma, lr_groups), weight_decay, "
+        "decay_groups, momentum, beta1, beta2, eps, moments, clip, clip_value, loss_scale and scale_*. The new value "
+        "holds from the next update on; data.order_seed changes the order of samples from the next epoch on. All "
+        "other settings are refused. history.jsonl records each change. A schedule over the whole run is stretched to "
+        "the new length. While a finished run continues, its model.safetensors is the old one and is not accepted as "
+        "final weights.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .optional = true,
-             .help = "YAML file of the run; 'mixt help config' lists the keys. Needed unless a run is resumed"},
-            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.lr=0.01"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .optional = true, .help = "YAML file of the run; not with --resume",
+             .more = "'mixt help config' shows the keys"},
+            {"key=value", CLI_ARGUMENT_SETTING,
+             .help = "settings that win over the file, as in train.lr=0.01; 'mixt help config' shows the keys"},
         },
     .options =
         {
-            {"resume", 'r', CLI_TEXT, "RUN", .help = "go on with this run directory from its newest checkpoint"},
+            {"resume", 'r', CLI_TEXT, "RUN", .help = "continue this run from its newest checkpoint"},
             {"allow", .kind = CLI_TEXT, .metavar = "KEYS",
-             .help = "with --resume: settings, separated by commas, that may differ from the run's, as in "
-                     "precision,train.lr"},
-            {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only warnings and errors"},
-            {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
-            {"profile", .kind = CLI_FLAG,
-             .help = "of several ranks: print how the gradients of the last update went between them, bucket by "
-                     "bucket, and what share of that was hidden behind the backward pass"},
+             .help = "with --resume: settings that may differ from the run's, separated by commas",
+             .more = "As in precision,train.lr"},
+            {"quiet", 'q', CLI_FLAG, .help = "print warnings and errors only"},
+            {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
+            {"profile", .kind = CLI_FLAG, .help = "with several ranks: time how gradients are exchanged",
+             .more =
+                 "Printed for the last update, bucket by bucket, with the share that was hidden behind the backward "
+                 "pass"},
         },
     .examples =
         {
-            {"mixt train configs/digits.yaml", "the conv net on digits that mixt draws itself"},
+            {"mixt train configs/digits.yaml", "the small convolutional net on digits that mixt draws itself"},
             {"mixt train configs/mnist.yaml data.path=mnist precision=fp16 out=runs/fp16",
-             "another format, another folder"},
+             "other data, another number format, a run directory of your choice"},
+            {"mixt train my.yaml init=resnet50/ init_new_head=fc train.freeze='conv1,bn1,layer1'",
+             "fine-tune: pretrained weights, a new head, the first layers frozen"},
+            {"mixt train --resume runs/fp16 train.epochs=20 train.lr=1e-4 --allow train.lr",
+             "continue a run, for longer and with a smaller learning rate"},
             {"mixt train configs/gpt.yaml data.path=FILE train.steps=200 train.batch=4 --json",
              "a short run for a script"},
-            {"mixt train my.yaml init=resnet50/ init_new_head=fc train.freeze='conv1,bn1,layer1'",
-             "fine-tune: torchvision's weights, a new head, the first layers as they are"},
-            {"mixt train --resume runs/fp16 train.epochs=20 train.lr=1e-4 --allow train.lr",
-             "go on with a run that was stopped, for longer and with a smaller learning rate"},
         },
     .see_also = "eval|predict|generate|verify|export|plan|config",
     .run = run,

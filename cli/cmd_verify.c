@@ -383,46 +383,51 @@ static int run(const cli_args *args)
 
 const cli_command cli_verify_command = {
     .name = "verify",
-    .summary = "measure whether a precision is safe and worth it",
+    .summary = "test whether a precision is safe and worth it",
     .description =
-        "Trains CONFIG in strict FP32 and in its own precision, from the same weights (drawn, or of init) on the same "
-        "batches, once for each seed, and answers two questions.\n\n"
-        "Safe: the loss (of classifiers the accuracy, where that scatters less) is not worse by verify.lost, shown "
-        "over the seeds; no number is NaN or Inf beyond "
-        "what a loss scaler handles; and outputs are as close to FP32's as rounding the weights explains. Worth it "
-        "here: faster, smaller, or with --cost cheaper than FP32.\n\n"
-        "Above the verdicts stand the acceptance checklist, with thresholds verify.speedup, verify.memory, "
-        "verify.lost, verify.tensor_cores and verify.output, which decides only with --require, and what it takes to "
-        "reach a target: without --target the higher of a seed's two losses at the end, so that both get there.\n\n"
-        "The exit status is 0 when it is safe, 3 when it is not (or with --require when a line of the checklist "
-        "fails), 4 when more seeds would be needed to tell, 1 when a run fails, 2 when the command line is wrong. "
-        "Nothing is written but the plot and --out, which 'mixt table' reads. Ctrl-C stops without a verdict.",
+        "Trains CONFIG in FP32 and in its own precision, several times with different seeds, and answers two "
+        "questions. Safe: the loss is shown not to be worse by verify.lost (0.5%), and no NaN or Inf appears. Worth "
+        "it: it is faster, smaller or, with --cost, cheaper than FP32. Exit status: 0 safe, 3 not safe, 4 "
+        "undecided.\n\n"
+        "Both precisions start from the same weights (random, or those of init) and see the same batches, for each "
+        "seed. Of classifiers the accuracy is compared instead of the loss where it varies less. Safe also requires "
+        "that outputs are as close to FP32's as rounding the weights explains, and that NaN and Inf appear only where "
+        "loss scaling handles them.\n\n"
+        "The acceptance checklist is printed above the verdicts. Its thresholds are verify.speedup, verify.memory, "
+        "verify.lost, verify.tensor_cores and verify.output; it decides the exit status only with --require. Below "
+        "it: the time, memory and cost until a target is reached. Without --target that is, for each seed, the higher "
+        "of the two final losses, so that both precisions reach it.\n\n"
+        "Exit status: 0 safe; 3 not safe, or with --require a line of the checklist failed; 4 more seeds are needed to "
+        "decide; 1 a run failed; 2 the command line is wrong. Nothing is written except --plot and --out. Ctrl-C stops "
+        "without a verdict.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in verify.speedup=1.5"},
         },
     .options =
         {
             {"seeds", 'n', CLI_INT, "N", .fallback = "6", .min = 1, .max = MIXT_VERIFY_SEEDS_MAX,
-             .help = "runs of each precision, with seeds from the configuration's on; fewer than 6 decide nothing"},
+             .help = "runs of each precision; fewer than 6 decide nothing",
+             .more = "Seeds count up from the configuration's"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
-             .help = "updates of each run; default: as the configuration says"},
+             .help = "updates of each run; default: the configuration's"},
             {"target", .kind = CLI_TEXT, .metavar = "T",
-             .help = "a loss of training, as 0.35, or an accuracy, as 95%: how long until it is reached"},
-            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "of an hour of this machine, as 2.50/h"},
+             .help = "time until this training loss (0.35) or accuracy (95%)"},
+            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "price of an hour of this machine, as in 2.50/h"},
             {"plot", .kind = CLI_TEXT, .metavar = "FILE.svg", .help = "draw both learning curves, seeds as bands"},
-            {"out", 'o', CLI_TEXT, "FILE.json", .help = "keep every run's figures, for 'mixt table'"},
-            {"require", .kind = CLI_FLAG, .help = "fail with status 3 where a line of the checklist fails"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace the files of --plot and --out if they exist"},
-            {"json", .kind = CLI_FLAG, .help = "print a JSON object for each verdict and line of the checklist"},
+            {"out", 'o', CLI_TEXT, "FILE.json", .help = "write the figures of every run, for 'mixt table'"},
+            {"require", .kind = CLI_FLAG, .help = "exit status 3 where a line of the checklist fails"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace the files of --plot and --out"},
+            {"json", .kind = CLI_FLAG, .help = "print a JSON object per verdict and line of the checklist"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {
             {"mixt verify configs/digits.yaml --plot curves.svg", "BF16 against FP32 over 6 seeds"},
-            {"mixt verify configs/gpt.yaml data.path=FILE precision=fp16 --seeds 5 --steps 500 --json", "for a script"},
-            {"mixt verify configs/digits.yaml --target 90% --cost 2.50/h", "what 90% of training accuracy takes"},
+            {"mixt verify configs/digits.yaml --target 90% --cost 2.50/h",
+             "time, memory and cost until 90% training accuracy"},
+            {"mixt verify configs/gpt.yaml data.path=FILE precision=fp16 --seeds 6 --steps 500 --json", "for a script"},
         },
     .see_also = "compare|table|train|plan|bench",
     .run = run,

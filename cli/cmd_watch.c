@@ -32,18 +32,18 @@ const cli_command cli_watch_command = {
     .name = "watch",
     .summary = "show runs in a browser while they train",
     .description =
-        "Serves the page of 'mixt report' to a browser on this machine, and keeps it up to date: curves, alerts, "
-        "tables, of one run or of all runs in a folder, also of those that begin later. Training is not touched: only "
-        "the files of runs are read.\n\n"
-        "The address that is printed holds a token: without it there is no answer. Nobody on another machine can "
-        "connect; to look from elsewhere, forward the port over SSH: ssh -L 8080:127.0.0.1:8080 host.",
+        "Serves the page of 'mixt report' to a browser on this machine and keeps it up to date, for one run or all "
+        "runs in a folder, also those that start later. Only the files of runs are read: training is not slowed "
+        "down.\n\n"
+        "The printed address holds a token, without which nothing is served. Other machines cannot connect; to look "
+        "from elsewhere, forward the port over SSH: ssh -L 8080:127.0.0.1:8080 host.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory, or a folder with runs"}},
     .options = {{"port", 'p', CLI_INT, "N", .fallback = "0", .min = 0, .max = 65535,
-                 .help = "port to listen on; 0: any that is free"}},
+                 .help = "port to listen on; 0: any free one"}},
     .examples =
         {
             {"mixt watch runs", "all runs of this folder"},
-            {"mixt watch runs/bf16 --port 8080", "one run, at a port of your own"},
+            {"mixt watch runs/bf16 --port 8080", "one run, on a port of your choice"},
         },
     .see_also = "report|train|plot",
     .run = run,

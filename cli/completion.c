@@ -28,6 +28,21 @@ static void key_words(FILE *stream)
         fprintf(stream, "%s= ", record->name);
 }
 
+/** Keys and sections, as `mixt help config` takes them. */
+static void key_names(FILE *stream)
+{
+    const mixt_config_record *record;
+    char section[32] = "";
+    for (int64_t i = 0; (record = mixt_config_key(i)); i++) {
+        const char *dot = strchr(record->name, '.');
+        if (dot && strncmp(section, record->name, (size_t)(dot - record->name) + 1)) {
+            snprintf(section, sizeof section, "%.*s", (int)(dot - record->name) + 1, record->name);
+            fprintf(stream, "%.*s ", (int)(dot - record->name), record->name);
+        }
+        fprintf(stream, "%s ", record->name);
+    }
+}
+
 static bool has_argument(const cli_command *command, cli_argument_kind kind)
 {
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
@@ -50,10 +65,14 @@ static void argument_words(FILE *stream, const cli_command *command)
             command_names(stream);
             fputc(' ', stream);
         }
-        if (argument->choices)
+        if (argument->choices) {
             words(stream, argument->choices);
+            fputc(' ', stream);
+        }
         if (argument->kind == CLI_ARGUMENT_SETTING)
             key_words(stream);
+        if (argument->kind == CLI_ARGUMENT_KEY)
+            key_names(stream);
     }
 }
 

@@ -5,7 +5,6 @@
 #include "cli/words.h"
 
 #include <limits.h>
-#include <mixt/policy.h>
 #include <mixt/program.h>
 
 #include <string.h>
@@ -18,12 +17,12 @@ static int help_width(FILE *stream)
     return columns < HELP_COLUMNS ? columns : HELP_COLUMNS;
 }
 
-static void heading(FILE *stream, const char *text)
+void cli_help_heading(FILE *stream, const char *text)
 {
     fprintf(stream, "\n%s%s%s\n", cli_style_on(stream, CLI_BOLD), text, cli_style_off(stream));
 }
 
-const char *cli_synopsis(const cli_command *command, char *text, size_t size)
+const char *cli_synopsis(const cli_command *command, bool all, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "mixt %s", command->name);
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name && used < size; i++) {
@@ -35,9 +34,12 @@ const char *cli_synopsis(const cli_command *command, char *text, size_t size)
     }
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name && used < size; i++) {
         const cli_option *o = &command->options[i];
-        used += (size_t)snprintf(text + used, size - used, " %s--%s%s%s%s", o->required ? "" : "[", o->name,
-                                 o->metavar ? " " : "", o->metavar ? o->metavar : "", o->required ? "" : "]");
+        if (all || o->required)
+            used += (size_t)snprintf(text + used, size - used, " %s--%s%s%s%s", o->required ? "" : "[", o->name,
+                                     o->metavar ? " " : "", o->metavar ? o->metavar : "", o->required ? "" : "]");
     }
+    if (!all && command->options[0].name && used < size)
+        snprintf(text + used, size - used, " [options]");
     return text;
 }
 
@@ -51,7 +53,7 @@ const char *cli_option_title(const cli_option *option, char *text, size_t size)
     return text;
 }
 
-const char *cli_option_text(const cli_option *option, char *text, size_t size)
+const char *cli_option_text(const cli_option *option, bool all, char *text, size_t size)
 {
     char list[256];
     size_t used = (size_t)snprintf(text, size, "%s", option->help);
@@ -60,12 +62,33 @@ const char *cli_option_text(const cli_option *option, char *text, size_t size)
     if (option->required && used < size)
         used += (size_t)snprintf(text + used, size - used, " (required)");
     if (option->fallback && *option->fallback && used < size)
-        snprintf(text + used, size - used, " (default: %s)", option->fallback);
+        used += (size_t)snprintf(text + used, size - used, " (default: %s)", option->fallback);
+    if (all && option->more && used < size)
+        snprintf(text + used, size - used, ". %s", option->more);
     return text;
 }
 
-/** A definition: title, then text from column 26, on its own line when the title is long. */
-static void definition(FILE *stream, const char *title, const char *text)
+const char *cli_argument_text(const cli_argument *argument, bool all, char *text, size_t size)
+{
+    bool more = all && argument->more;
+    snprintf(text, size, "%s%s%s", argument->help, more ? ". " : "", more ? argument->more : "");
+    return text;
+}
+
+/** Whether --all shows something that --help does not. */
+static bool has_more(const cli_command *command)
+{
+    const char *more;
+    cli_paragraph(command->description, &more);
+    bool has = *more != 0;
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        has |= command->options[i].more != NULL;
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        has |= command->arguments[i].more != NULL;
+    return has;
+}
+
+void cli_help_definition(FILE *stream, const char *title, const char *text)
 {
     enum { TEXT_COLUMN = 26 };
     fprintf(stream, "  %s%s%s", cli_style_on(stream, CLI_CYAN), title, cli_style_off(stream));
@@ -85,7 +108,7 @@ size_t cli_paragraph(const char *text, const char **next)
     return bytes;
 }
 
-static void paragraphs(FILE *stream, const char *text)
+void cli_help_paragraphs(FILE *stream, const char *text)
 {
     for (const char *next; *text; text = next) {
         cli_wrap_part(stream, text, cli_paragraph(text, &next), help_width(stream));
@@ -97,19 +120,20 @@ static void paragraphs(FILE *stream, const char *text)
 void cli_help_overview(FILE *stream)
 {
     fprintf(stream, "mixt: %s\n", CLI_TAGLINE);
-    heading(stream, "Usage");
+    cli_help_heading(stream, "Usage");
     fputs("  mixt COMMAND [arguments] [options]\n  mixt COMMAND --help\n", stream);
-    heading(stream, "Commands");
+    cli_help_heading(stream, "Commands");
     for (int i = 0; cli_commands[i]; i++)
-        definition(stream, cli_commands[i]->name, cli_commands[i]->summary);
-    heading(stream, "Options");
-    definition(stream, "-h, --help", "this text");
-    definition(stream, "--version", "the version of mixt");
-    heading(stream, "More");
-    definition(stream, "mixt help COMMAND", "what a command does, its options, examples");
-    definition(stream, "mixt help config", "every key of a configuration file");
-    definition(stream, "mixt help env", "environment variables");
-    definition(stream, "mixt help gpu", "what a GPU needs and how one is chosen");
+        cli_help_definition(stream, cli_commands[i]->name, cli_commands[i]->summary);
+    cli_help_heading(stream, "Options");
+    cli_help_definition(stream, "-h, --help", "this text");
+    cli_help_definition(stream, "--version", "the version of mixt");
+    cli_help_heading(stream, "More");
+    cli_help_definition(stream, "mixt help COMMAND", "examples and options of a command");
+    cli_help_definition(stream, "mixt help config", "the sections of a configuration");
+    cli_help_definition(stream, "mixt help config KEY", "one key of it, as train.lr");
+    cli_help_definition(stream, "mixt help env", "environment variables");
+    cli_help_definition(stream, "mixt help gpu", "what a GPU needs and how one is chosen");
     fputs("\nExit status: 0 done, 1 failed while running, 2 used wrongly.\n", stream);
 }
 
@@ -134,104 +158,57 @@ static void example(FILE *stream, const char *line)
     fprintf(stream, "%s\n      ", cli_style_off(stream));
 }
 
-void cli_help_command(FILE *stream, const cli_command *command)
+static void examples(FILE *stream, const cli_command *command, bool all)
 {
-    char text[640], title[96];
-    fprintf(stream, "mixt %s: %s\n", command->name, command->summary);
-    heading(stream, "Usage");
-    fputs("  ", stream);
-    cli_wrap(stream, cli_synopsis(command, text, sizeof text), 2, 7, help_width(stream));
-    fputc('\n', stream);
-    paragraphs(stream, command->description);
-    if (command->arguments[0].name)
-        heading(stream, "Arguments");
-    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
-        definition(stream, command->arguments[i].name, command->arguments[i].help);
-    heading(stream, "Options");
-    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
-        definition(stream, cli_option_title(&command->options[i], title, sizeof title),
-                   cli_option_text(&command->options[i], text, sizeof text));
-    definition(stream, "-h, --help", "this text");
-    heading(stream, "Examples");
-    for (int i = 0; i < CLI_EXAMPLES_MAX && command->examples[i].line; i++) {
+    enum { SHOWN = 5 };
+    cli_help_heading(stream, "Examples");
+    for (int i = 0; i < (all ? CLI_EXAMPLES_MAX : SHOWN) && command->examples[i].line; i++) {
         example(stream, command->examples[i].line);
         cli_wrap(stream, command->examples[i].text, 6, 6, help_width(stream));
     }
 }
 
-static const char policy_text[] =
-    "Where precision names a file, it is YAML with a format for all (default) and rules for some: layer and op are "
-    "globs over the names that 'mixt plan CONFIG --graph' prints, left out they match everything, and the last rule "
-    "that matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16; precision "
-    "sets both those of the layer's ops and those of their gradients, forward and backward set them apart (both must "
-    "be there; a default has them as a map, {forward: bf16, backward: fp32}).\n\n"
-    "keep (fp16, bf16 or fp8_e4m3), in a rule or for all, is the format in which what the layer saves for its gradient "
-    "lies in memory between the two passes: the forward pass does not change by a bit, the gradient reads rounded "
-    "values, and memory falls. fp32: as it is. Only what lowers the memory of the step is kept so.\n\n"
-    "The loss scaling and clipping that go with the formats may stand in the file too: %s. They mean what the keys of "
-    "train.* do, and those win where they are set. version (1), made_by (a text) and evidence (any map) are kept and "
-    "shown. Only default must be there.";
-
-const char *cli_policy_text(char text[CLI_POLICY_TEXT])
+static void lists(FILE *stream, const cli_command *command, bool all)
 {
-    char names[256] = "";
-    const char *name;
-    for (int64_t i = 0; (name = mixt_policy_setting(i)); i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
-                 !i                           ? ""
-                 : mixt_policy_setting(i + 1) ? ", "
-                                              : " and ",
-                 name);
-    snprintf(text, CLI_POLICY_TEXT, policy_text, names);
-    return text;
+    char text[1024], title[96];
+    if (command->arguments[0].name)
+        cli_help_heading(stream, "Arguments");
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        cli_help_definition(stream, command->arguments[i].name,
+                            cli_argument_text(&command->arguments[i], all, text, sizeof text));
+    cli_help_heading(stream, "Options");
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        cli_help_definition(stream, cli_option_title(&command->options[i], title, sizeof title),
+                            cli_option_text(&command->options[i], all, text, sizeof text));
+    cli_help_definition(stream, "-h, --help", "this text");
 }
 
-const char *const cli_policy_example = "  version: 1\n"
-                                       "  default: bf16\n"
-                                       "  clip: 1\n"
-                                       "  keep: fp8_e4m3\n"
-                                       "  rules:\n"
-                                       "    - layer: \"h.*.attn*\"\n"
-                                       "      precision: fp32\n"
-                                       "    - op: layer_norm\n"
-                                       "      forward: bf16\n"
-                                       "      backward: fp32\n";
-
-void cli_help_config(FILE *stream)
+void cli_help_command(FILE *stream, const cli_command *command, bool all)
 {
-    paragraphs(stream,
-               "A configuration is a YAML file of nested maps; the same keys can be given on the command line as "
-               "key=value, and those win. 'train: {lr: 0.1}' in the file is train.lr=0.1 on the command line. "
-               "Every key has a default, so a file holds only what differs.");
-    char section[32] = "-", text[768], policy[CLI_POLICY_TEXT];
-    const mixt_config_record *record;
-    for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
-        int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
-        if (strncmp(section, record->name, (size_t)width) || (int)strlen(section) != width) {
-            char title[48];
-            snprintf(section, sizeof section, "%.*s", width, record->name);
-            snprintf(title, sizeof title, width ? "%s.*" : "%sThe run", section);
-            heading(stream, title);
-        }
-        const char *fallback = *record->fallback ? record->fallback : record->type == MIXT_CONFIG_INTS ? "[]" : "empty";
-        char *expects = NULL;
-        if (mixt_config_expects(record, &expects) != MIXT_OK)
-            return;
-        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help, expects, fallback);
-        mixt_free(expects);
-        definition(stream, record->name, text);
-    }
-    heading(stream, "Policy files");
-    paragraphs(stream, cli_policy_text(policy));
-    fprintf(stream, "\n%s", cli_policy_example);
+    char text[640];
+    const char *more;
+    fprintf(stream, "mixt %s: %s\n", command->name, command->summary);
+    examples(stream, command, all);
+    cli_help_heading(stream, "Usage");
+    fputs("  ", stream);
+    cli_wrap(stream, cli_synopsis(command, all, text, sizeof text), 2, 7, help_width(stream));
+    fputc('\n', stream);
+    size_t bytes = cli_paragraph(command->description, &more);
+    if (all)
+        cli_help_paragraphs(stream, command->description);
+    else
+        cli_wrap_part(stream, command->description, bytes, help_width(stream));
+    lists(stream, command, all);
+    if (!all && has_more(command))
+        fprintf(stream, "\n'mixt help %s --all' says more.\n", command->name);
 }
 
 void cli_help_env(FILE *stream)
 {
-    paragraphs(stream, "Environment variables that mixt reads. Colours are off where NO_COLOR is set.");
+    cli_help_paragraphs(stream, "Environment variables that mixt reads. Colours are off where NO_COLOR is set.");
     fputc('\n', stream);
     for (int i = 0; i < mixt_env_count(); i++)
-        definition(stream, mixt_env_at(i)->name, mixt_env_at(i)->help);
+        cli_help_definition(stream, mixt_env_at(i)->name, mixt_env_at(i)->help);
 }
 
 const char *const cli_gpu_text =
@@ -252,5 +229,5 @@ const char *const cli_gpu_text =
 
 void cli_help_gpu(FILE *stream)
 {
-    paragraphs(stream, cli_gpu_text);
+    cli_help_paragraphs(stream, cli_gpu_text);
 }

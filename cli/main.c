@@ -12,15 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** What other programs call a command. */
+static const char *const aliases[][2] = {
+    {"evaluate", "eval"},     {"test", "eval"},         {"validate", "eval"},   {"score", "eval"},
+    {"fit", "train"},         {"finetune", "train"},    {"fine-tune", "train"}, {"run", "train"},
+    {"resume", "train"},      {"pretrain", "train"},    {"infer", "predict"},   {"inference", "predict"},
+    {"classify", "predict"},  {"translate", "predict"}, {"sample", "generate"}, {"chat", "generate"},
+    {"complete", "generate"}, {"benchmark", "bench"},   {"profile", "plan"},    {"summary", "plan"},
+    {"memory", "plan"},       {"inspect", "debug"},     {"doctor", "info"},     {"devices", "info"},
+    {"version", "--version"}, {"quantize", "convert"},  {"save", "export"},     {"tensorboard", "watch"},
+    {"dashboard", "watch"},   {"autotune", "search"},   {"tune", "search"},     {"encode", "tokenize"},
+    {"man", "help"},
+};
+
 static int unknown_command(const char *name)
 {
     enum { OPTIONS = 2, WORDS = 64 };
-    const char *words[WORDS] = {"--help", "--version"};
+    const char *words[WORDS] = {"--help", "--version"}, *guess = NULL;
     char hint[96];
     for (int i = 0; cli_commands[i] && OPTIONS + i < WORDS; i++)
         words[OPTIONS + i] = cli_commands[i]->name;
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0] && !guess; i++)
+        guess = strcmp(aliases[i][0], name) ? NULL : aliases[i][1];
+    if (!guess)
+        guess = mixt_word_nearest(name, words, WORDS);
     return cli_usage(NULL, "unknown %s '%s'%s", *name == '-' ? "option" : "command", name,
-                     cli_guess_hint(mixt_word_nearest(name, words, WORDS), hint, sizeof hint));
+                     cli_guess_hint(guess, hint, sizeof hint));
 }
 
 /** Values of the environment that the library passes over: a wrong one would change figures in silence. */
@@ -39,7 +56,7 @@ static int run_command(const cli_command *command, int count, char **words)
     cli_args args;
     int status = cli_parse(&args, command, count, words, settings);
     if (status == CLI_OK && args.help)
-        cli_help_command(stdout, command);
+        cli_help_command(stdout, command, false);
     else if (status == CLI_OK && (status = check_environment(command)) == CLI_OK)
         status = command->run(&args);
     free(settings);

@@ -116,21 +116,22 @@ void cli_man_command(FILE *stream, const cli_command *command)
         overview(stream);
         return;
     }
-    char text[640], title[96];
+    char text[1024], title[96];
     snprintf(title, sizeof title, "mixt-%s", command->name);
     header(stream, title, 1, command->summary);
     fputs(".SH SYNOPSIS\n.B ", stream);
-    roff(stream, cli_synopsis(command, text, sizeof text));
+    roff(stream, cli_synopsis(command, true, text, sizeof text));
     fputs("\n.SH DESCRIPTION\n", stream);
     paragraphs(stream, command->description);
     if (command->arguments[0].name)
         fputs(".SH ARGUMENTS\n", stream);
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
-        definition(stream, command->arguments[i].name, command->arguments[i].help);
+        definition(stream, command->arguments[i].name,
+                   cli_argument_text(&command->arguments[i], true, text, sizeof text));
     fputs(".SH OPTIONS\n", stream);
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
         definition(stream, cli_option_title(&command->options[i], title, sizeof title),
-                   cli_option_text(&command->options[i], text, sizeof text));
+                   cli_option_text(&command->options[i], true, text, sizeof text));
     definition(stream, "-h, --help", "print this help");
     fputs(".SH EXAMPLES\n", stream);
     for (int i = 0; i < CLI_EXAMPLES_MAX && command->examples[i].line; i++)
@@ -152,6 +153,8 @@ void cli_man_config(FILE *stream)
     const mixt_config_record *record;
     for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         char *expects = NULL;
+        if (record->test)
+            continue;
         if (mixt_config_expects(record, &expects) != MIXT_OK)
             return;
         snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help, expects,

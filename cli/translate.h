@@ -11,7 +11,8 @@
 #define CLI_LENGTH_PENALTY_OPTION                                                                                      \
     {                                                                                                                  \
         "length-penalty", .kind = CLI_NUMBER, .metavar = "P", .fallback = "1", .min = 0, .max = 10,                    \
-                          .help = "translations: scores are divided by length^P; larger: longer texts"                 \
+                          .help = "translations: above 1 favours longer texts",                                        \
+                          .more = "Scores are divided by length^P"                                                     \
     }
 
 /** Whether samples are sentences and their translations. */

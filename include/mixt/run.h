@@ -186,7 +186,7 @@ MIXT_API void mixt_run_options_default(mixt_run_options *options, size_t size);
 
 /**
  * Opens data and model and compiles the training step; large memory is not taken yet and nothing is written.
- * @param path a YAML file; `mixt help config` lists the keys.
+ * @param path a YAML file; `mixt help config` shows the keys.
  * @param run set to NULL on failure; close it with mixt_run_close.
  */
 MIXT_API mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run);

@@ -85,17 +85,17 @@ grep -q '^precision  *fp32' out && grep -q '^decided by accuracy' out || fail "-
 
 # ---- the policy ----
 
-advise 0 net.yaml --machine v100 --write policy.yaml
+advise 0 net.yaml --machine v100 --out policy.yaml
 grep -q '^default: fp16' policy.yaml && grep -q '^made_by: .*mixt advise' policy.yaml && grep -q 'decided_by' policy.yaml || fail "the policy: $(cat policy.yaml)"
 "$mixt" train net.yaml precision=policy.yaml train.steps=2 out=trained -q || fail "training does not take the policy"
 before=$(cksum <policy.yaml)
-advise 1 net.yaml --machine a100 --write policy.yaml
+advise 1 net.yaml --machine a100 --out policy.yaml
 grep -q 'policy.yaml: exists already: .*--overwrite' err && [ ! -s out ] && [ "$(cksum <policy.yaml)" = "$before" ] || fail "an old policy: $(cat out err)"
-advise 0 net.yaml --machine a100 --write policy.yaml --overwrite
+advise 0 net.yaml --machine a100 --out policy.yaml --overwrite
 grep -q '^default: bf16' policy.yaml || fail "--overwrite: $(cat policy.yaml)"
-advise 1 net.yaml --machine a100 --write net.yaml --overwrite
+advise 1 net.yaml --machine a100 --out net.yaml --overwrite
 grep -q 'is the configuration itself' err && grep -q '^model: gpt' net.yaml || fail "the configuration: $(cat err)"
-advise 1 net.yaml --machine v100 --memory 1M --write nothing.yaml
+advise 1 net.yaml --machine v100 --memory 1M --out nothing.yaml
 [ -e nothing.yaml ] && fail "a policy that does not fit was written"
 
 # ---- this machine, and a run on it: that times are measured, not which they are ----

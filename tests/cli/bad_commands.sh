@@ -54,21 +54,22 @@ seed of what is not drawn   | convert good.npy x.npy -d fp16 --seed 5           
 vocabulary of bytes         | tokenize words.txt -v folder -t bytes               | 2 | --vocab folder: bytes are tokens without a vocabulary
 verify past the last seed   | verify tiny.yaml precision=bf16 --seeds 2 seed=9223372036854775807 | 2 | seed: 9223372036854775807 leaves no room for the 2 seeds
 verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 2   | 1 | none: cannot be opened
-search without a tolerance  | search tiny.yaml --lose much --write p.yaml           | 2 | --lose 'much': a share of the loss
-search with 0 tolerance     | search tiny.yaml --lose 0% --write p.yaml             | 2 | --lose '0%'
-search with all tolerance   | search tiny.yaml --lose 101% --write p.yaml           | 2 | --lose '101%'
-search without an end       | search tiny.yaml --budget 10d --write p.yaml          | 2 | --budget '10d': a time above 0
-search for something        | search tiny.yaml --for speed --write p.yaml           | 2 | time, memory
-search to nowhere           | search tiny.yaml                                      | 2 | --write
-search to an empty name     | search tiny.yaml --write=                             | 2 | --write needs the name of a file
-search into the config      | search tiny.yaml --write tiny.yaml                    | 2 | is the configuration itself
-search over a data file     | search tiny.yaml --write good.csv                     | 1 | good.csv: exists already and no search made it
-search into no folder       | search tiny.yaml --write none/p.yaml                  | 1 | none/p.yaml
-search over a folder        | search tiny.yaml --write good                         | 1 | good: is a directory
-search in no format         | search tiny.yaml --formats fp17 --write p.yaml        | 1 | formats: 'fp17' is none
-search of one trial         | search tiny.yaml --trials 1 --write p.yaml            | 2 | --trials
-search of no file           | search none.yaml --write p.yaml                       | 1 | none.yaml: cannot be opened
-search with no weights      | search tiny.yaml init=none --write p.yaml             | 1 | none: cannot be opened
+search without a tolerance  | search tiny.yaml --lose much --out p.yaml           | 2 | --lose 'much': a share of the loss
+search with 0 tolerance     | search tiny.yaml --lose 0% --out p.yaml             | 2 | --lose '0%'
+search with all tolerance   | search tiny.yaml --lose 101% --out p.yaml           | 2 | --lose '101%'
+search without an end       | search tiny.yaml --budget 10d --out p.yaml          | 2 | --budget '10d': a time above 0
+search for something        | search tiny.yaml --for speed --out p.yaml           | 2 | time, memory
+search with --write         | search tiny.yaml --write p.yaml                       | 2 | unknown option '--write' (did you mean --out?)
+search to nowhere           | search tiny.yaml                                      | 2 | --out
+search to an empty name     | search tiny.yaml --out=                             | 2 | --out needs the name of a file
+search into the config      | search tiny.yaml --out tiny.yaml                    | 2 | is the configuration itself
+search over a data file     | search tiny.yaml --out good.csv                     | 1 | good.csv: exists already and no search made it
+search into no folder       | search tiny.yaml --out none/p.yaml                  | 1 | none/p.yaml
+search over a folder        | search tiny.yaml --out good                         | 1 | good: is a directory
+search in no format         | search tiny.yaml --formats fp17 --out p.yaml        | 1 | formats: 'fp17' is none
+search of one trial         | search tiny.yaml --trials 1 --out p.yaml            | 2 | --trials
+search of no file           | search none.yaml --out p.yaml                       | 1 | none.yaml: cannot be opened
+search with no weights      | search tiny.yaml init=none --out p.yaml             | 1 | none: cannot be opened
 adopt with nothing          | adopt                                                 | 2 | CONFIG
 adopt with no file          | adopt none.yaml                                       | 1 | none.yaml: cannot be opened
 adopt to a place            | adopt tiny.yaml --to heaven                           | 2 | baseline, formats, mixed, tuned, validated
@@ -131,7 +132,7 @@ advise: loses too much      | advise tiny.yaml --machine t4 --lose 101%         
 advise: price of a day      | advise tiny.yaml --machine t4 --cost 3/d              | 2 | --cost '3/d': expected the price of an hour
 advise: no configuration    | advise --machine t4                                   | 2 | CONFIG
 advise: an hour's trial      | advise tiny.yaml --trial 3600                         | 2 | --trial
-advise: into a folder       | advise tiny.yaml --machine t4 --write .               | 1 | .: is a folder
+advise: into a folder       | advise tiny.yaml --machine t4 --out .               | 1 | .: is a folder
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
 eval without the data       | eval carried                                        | 1 | the 'val' part of carried's data cannot be opened
 eval of another set         | eval run data.kind=csv data.path=good.csv           | 1 | good.csv: 4 channels, but the set it should be like (digits) has 1

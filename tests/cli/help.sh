@@ -26,6 +26,9 @@ wrong 'Commands'
 wrong "unknown command 'inof' (did you mean info?)" inof
 wrong "unknown command 'frobnicate'" frobnicate
 wrong 'did you mean --version?' --verison
+wrong 'did you mean eval?' test
+wrong 'did you mean predict?' infer
+wrong 'did you mean train?' fit
 wrong 'unknown option' -x
 wrong "unknown option '--jsn' (did you mean --json?)" info --jsn
 wrong "unknown option '-x'" info -x
@@ -45,6 +48,7 @@ says 'Commands' --help
 says 'Commands' -h
 says 'Commands' help
 says 'train.lr' help config
+says 'train.lr_groups' help config --all
 says 'MIXT_ISA' help env
 says 'device auto' help gpu
 says '.TH' help --man
@@ -59,10 +63,16 @@ for command in $commands; do
     says 'Usage' "$command" --help
     says 'Examples' help "$command"
     says '.SH OPTIONS' help --man "$command"
+    # A screen, the examples first; --all has everything.
+    "$mixt" "$command" --help >"$work/short"
+    [ "$(wc -l <"$work/short")" -le 45 ] || fail "$command --help: $(wc -l <"$work/short") lines, 45 at most"
+    [ "$(sed -n 3p "$work/short")" = Examples ] || fail "$command --help does not begin with examples"
+    "$mixt" help "$command" | cmp -s - "$work/short" || fail "help $command is not $command --help"
+    "$mixt" help "$command" --all >"$work/help"
     # The synopsis names every option that the list explains, and the other way round.
-    "$mixt" "$command" --help >"$work/help"
     for option in $(grep -oE -- '^  (-., )?--[a-z-]+' "$work/help" | grep -oE -- '--[a-z-]+' | grep -v -- '--help'); do
         sed -n '/^Usage/,/^$/p' "$work/help" | grep -q -- "$option" || fail "$command: $option is not in the synopsis"
+        grep -qE -- "^  (-., )?$option\b" "$work/short" || fail "$command --help: $option is missing"
     done
     # Each paragraph of what it does ends with its last sentence, here and on the man page.
     ends=$(sed -n '/^Usage/,/^\(Arguments\|Options\)$/p' "$work/help" | sed '1,/^$/d; /^\(Arguments\|Options\)$/d' | awk '!NF && line !~ /[.]$/ { print line } { line = $0 }')
@@ -74,7 +84,50 @@ for command in $commands; do
 done
 
 for model in gpt llama bert_mlm bert_classify; do
-    says "$model" export --help # in Hugging Face's names
+    says "$model" help export --all # in Hugging Face's names
+done
+
+# ---- the configuration: an overview, sections, keys ----
+
+for page in '' env gpu config 'config integrity'; do
+    # shellcheck disable=SC2086 # words they are
+    lines=$("$mixt" help $page | wc -l)
+    [ "$lines" -le 45 ] || fail "help $page: $lines lines, 45 at most"
+done
+"$mixt" help config --all >"$work/all"
+keys=$(grep -oE '^  [a-z_]+(\.[a-z_0-9]+)?( |$)' "$work/all")
+[ "$(wc -w <<<"$keys")" -ge 150 ] || fail "help config --all: only $(wc -w <<<"$keys") keys"
+"$mixt" help config >"$work/overview"
+for section in $(grep -oE '^[a-z]+\.\*$' "$work/all"); do
+    grep -q "^  ${section%.*} " "$work/overview" || fail "help config: no section ${section%.*}"
+    "$mixt" help config "${section%.*}" >"$work/section" || fail "help config ${section%.*}"
+    cat "$work/section" >>"$work/sections"
+done
+for key in $keys; do # each begins with its name, then what it takes and its default
+    echo "== $key" && "$mixt" help config "$key" || fail "help config $key: status $?"
+done >"$work/keys"
+wrongly=$(awk '$1 == "==" { if (key && !(takes && fallback)) print key; key = $2; takes = fallback = 0; getline; if ($0 != key) print key; next }
+    /^  takes  / { takes = 1 } /^  default  / { fallback = 1 }' "$work/keys")
+[ -z "$wrongly" ] || fail "help config explains something else for:" $wrongly
+missing=$(grep -o '[a-z]*\.[a-z_0-9]*' <<<"$keys" | grep -vxFf <(sed -n 's/^  \([a-z]*\.[a-z_0-9]*\).*/\1/p' "$work/sections"))
+[ -z "$missing" ] || fail "help config SECTION does not list:" $missing
+mapfile -t examples < <(sed -n "s/^  example  *mixt train CONFIG \(.*\)/\1/p" "$work/keys" | tr -d "'")
+sed -n 's/^  in the file  *//p' "$work/keys" | sed 's/^\([a-z]*\): {\(.*\)}$/\1.\2/' >"$work/examples.yaml"
+# Each example is a value that its key takes: the first that is refused is the one that no key has.
+echo 'xyzzyquux: 1' >>"$work/examples.yaml"
+[ "$(wc -l <"$work/examples.yaml")" -gt ${#examples[@]} ] || fail "not each example is shown in a file too"
+"$mixt" plan "$work/examples.yaml" 2>&1 | grep -q "unknown key 'xyzzyquux'" || fail "an example in a file: $("$mixt" plan "$work/examples.yaml" 2>&1)"
+[ ${#examples[@]} -ge 130 ] || fail "only ${#examples[@]} keys have an example"
+wrong "unknown key 'xyzzyquux'" plan "$PWD/configs/digits.yaml" "${examples[@]}" xyzzyquux=1
+says 'train.lr' help config learning_rate
+says 'train.lr' help train.lr
+says 'default: bf16' help config policy
+says 'mixt train --resume RUN' help config resume_from_checkpoint
+wrong "there is no key 'frobnicate'" help config frobnicate
+wrong "only 'mixt help config' takes a key" help train train.lr
+for key in faults train.inject_overflow; do # only tests set them
+    grep -q "^  $key" "$work/all" "$work/sections" && fail "help config lists $key"
+    says "$key" help config $key
 done
 
 "$mixt" help --man-folder "$work/man" || fail "man pages: status $?"

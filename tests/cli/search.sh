@@ -29,7 +29,7 @@ seed=${MIXT_KILL_SEED:-20261117}
 
 # ---- what comes out ----
 
-search 0 conv.yaml "${options[@]}" --steps 4 --write found.yaml --json
+search 0 conv.yaml "${options[@]}" --steps 4 --out found.yaml --json
 [ -s err ] && fail "--json wrote to standard error: $(cat err)"
 [ "$(wc -l <out)" = 1 ] && [ "$(sed 's/,.*//' out)" = '{"policy":"found.yaml"' ] || fail "one object expected: $(cat out)"
 for key in ms memory line judgements refused front; do grep -q "\"$key\":" out || fail "no $key in $(cat out)"; done
@@ -42,24 +42,24 @@ grep -q '"chosen": true' found.yaml.search/front.json || fail "front.json: $(cat
 "$mixt" train conv.yaml precision=found.yaml train.steps=2 out=run -q || fail "the policy cannot be trained with"
 # The same again: nothing is measured, the same comes out.
 cp out before && rows=$(wc -l <found.yaml.search/candidates.jsonl)
-search 0 conv.yaml "${options[@]}" --steps 4 --write found.yaml --json
+search 0 conv.yaml "${options[@]}" --steps 4 --out found.yaml --json
 cmp -s out before && [ "$(wc -l <found.yaml.search/candidates.jsonl)" = "$rows" ] || fail "a second call: $(diff before out)"
-search 0 conv.yaml "${options[@]}" --steps 4 --write found.yaml
+search 0 conv.yaml "${options[@]}" --steps 4 --out found.yaml
 grep -q '^chosen ' out && grep -q '^safe: yes; loss .*, margin 20%; [0-9]* pairs of 4 updates each' out || fail "the table: $(cat out)"
 # A tolerance that so few pairs cannot tell apart from nothing: not refused, offered as undecided, with what would decide.
-search 0 conv.yaml --for memory --lose 0.001% --trials 2 --steps 20 --pairs 6 --formats bf16 --write open.yaml
+search 0 conv.yaml --for memory --lose 0.001% --trials 2 --steps 20 --pairs 6 --formats bf16 --out open.yaml
 grep -q '^found .*bf16, the best that was not shown to lose' out && grep -q '^safe: undecided; .* more pairs would \(tell\|be needed\)\|^safe: undecided; .*more pairs than anyone' out && grep -q '^to decide ' out || fail "undecided: $(cat out)"
 grep -q '^default: bf16' open.yaml && grep -q 'verdict: undecided' open.yaml || fail "the policy that is offered: $(cat open.yaml)"
 # Milliseconds, measured: whatever they are, a policy is found.
-search 0 conv.yaml --for time --lose 20% --trials 2 --steps 2 --budget 60s --write fast.yaml --json
+search 0 conv.yaml --for time --lose 20% --trials 2 --steps 2 --budget 60s --out fast.yaml --json
 [ "$(field ms)" != null ] && [ "$(field fp32_ms)" != null ] || fail "times: $(cat out)"
 
 # ---- stopping ----
 
-search 0 conv.yaml "${options[@]}" --steps 400 --write short.yaml --budget 0.3s --json
+search 0 conv.yaml "${options[@]}" --steps 400 --out short.yaml --budget 0.3s --json
 grep -q 'stopped at the end of the budget, short.yaml holds the best so far' err || fail "the budget's end: $(cat err)"
 # A shell's background jobs ignore SIGINT, and mixt leaves ignored what was.
-env --default-signal=INT "$mixt" search conv.yaml "${options[@]}" --steps 400 --write policy.yaml --json >out 2>err &
+env --default-signal=INT "$mixt" search conv.yaml "${options[@]}" --steps 400 --out policy.yaml --json >out 2>err &
 process=$!
 await [ -s policy.yaml ]
 kill -INT $process
@@ -69,16 +69,16 @@ status=$?
 valid "Ctrl-C"
 # Another search there is refused with what differs; nothing changes.
 sum=$(cat policy.yaml policy.yaml.search/* | cksum)
-search 1 conv.yaml "${options[@]}" --steps 300 --write policy.yaml
+search 1 conv.yaml "${options[@]}" --steps 300 --out policy.yaml
 grep -q 'steps is 300, was 400' err || fail "other options: $(cat err)"
-search 1 conv.yaml "${options[@]}" --steps 400 train.lr=0.1 --write policy.yaml
+search 1 conv.yaml "${options[@]}" --steps 400 train.lr=0.1 --out policy.yaml
 grep -q 'train.lr is 0.1, was 0.01' err || fail "another configuration: $(cat err)"
 [ "$(cat policy.yaml policy.yaml.search/* | cksum)" = "$sum" ] || fail "a refused search has changed something"
 
 # ---- kill -9 ----
 
-killed=(search conv.yaml "${options[@]}" --steps 12 --write policy.yaml)
-"$mixt" search conv.yaml "${options[@]}" --steps 12 --write undisturbed.yaml -q || fail "the search that is not killed"
+killed=(search conv.yaml "${options[@]}" --steps 12 --out policy.yaml)
+"$mixt" search conv.yaml "${options[@]}" --steps 12 --out undisturbed.yaml -q || fail "the search that is not killed"
 "$mixt" "${killed[@]}" --fresh -q || fail "the search to be killed"
 begun=0
 for kill in $(seq "$kills"); do

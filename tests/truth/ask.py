@@ -96,7 +96,7 @@ def sensitivity(mixt, folder, case):
 
 
 def search(mixt, folder, case):
-    words = ["search", "fp32.yaml", "--for", "memory", "--formats", case.format, "--budget", BUDGET, "--write", "found.yaml"]
+    words = ["search", "fp32.yaml", "--for", "memory", "--formats", case.format, "--budget", BUDGET, "--out", "found.yaml"]
     _, objects, out, err = call(mixt, folder, words)
     if not objects:
         return Answer("failed", words, err, out)
