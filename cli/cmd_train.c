@@ -8,6 +8,7 @@
 #include "cli/watch.h"
 
 #include <mixt/ranks.h>
+#include <mixt/suggest.h>
 
 #include <math.h>
 #include <signal.h>
@@ -240,6 +241,21 @@ static int resume(const cli_args *args, const char *folder, const mixt_run_optio
     return status;
 }
 
+/** Without a file: what is left open is chosen by looking at the data. */
+static int choose(const cli_args *args, mixt_config *config)
+{
+    mixt_suggestion *suggestion;
+    if (mixt_suggest(config, &suggestion) != MIXT_OK)
+        return failed();
+    mixt_status status = mixt_suggestion_apply(suggestion, config);
+    if (status == MIXT_OK && !cli_flag(args, "quiet") && !cli_flag(args, "json") && !mixt_ranks_find().rank)
+        fprintf(stderr,
+                "chosen   %s\n         the run's config.yaml has all settings; other ones: key=value, or mixt new\n",
+                mixt_suggestion_summary(suggestion));
+    mixt_suggestion_free(suggestion);
+    return status == MIXT_OK ? CLI_OK : failed();
+}
+
 static int begin(const cli_args *args, const char *file, const mixt_run_options *options)
 {
     mixt_run *run = NULL;
@@ -247,7 +263,10 @@ static int begin(const cli_args *args, const char *file, const mixt_run_options 
     int status = cli_config(args, file, &config);
     if (status != CLI_OK)
         return status;
-    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run, options->user) : failed();
+    if (!file)
+        status = choose(args, config);
+    if (status == CLI_OK)
+        status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run, options->user) : failed();
     mixt_run_close(run);
     mixt_config_free(config);
     return status;
@@ -264,11 +283,11 @@ static int run(const cli_args *args)
         options.observer = NULL;
         options.progress = NULL;
     }
-    if (!file == !folder)
-        return cli_usage(args->command,
-                         file ? "--resume takes the configuration of the run: leave %s out"
-                              : "missing argument CONFIG: a YAML file, or a run with --resume RUN",
-                         file ? file : "");
+    if (file && folder)
+        return cli_usage(args->command, "--resume takes the configuration of the run: leave %s out", file);
+    if (!file && !folder && !args->setting_count)
+        return cli_usage(args->command, "missing argument CONFIG: a YAML file; or data.path=DATA, a file or folder to "
+                                        "train on; or a run with --resume RUN");
     if (folder && !*folder)
         return cli_usage(args->command, "--resume needs the name of a run directory");
     if (!folder && cli_given(args, "allow"))
@@ -318,7 +337,8 @@ const cli_command cli_train = {
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .optional = true, .help = "YAML file of the run; not with --resume",
-             .more = "'mixt help config' shows the keys"},
+             .more = "Without one the settings must name data (data.path), and what they leave open is chosen by "
+                     "looking at it, as mixt new does. 'mixt help config' shows the keys"},
             {"key=value", CLI_ARGUMENT_SETTING,
              .help = "settings that win over the file, as in train.lr=0.01; 'mixt help config' shows the keys"},
         },
@@ -337,6 +357,7 @@ const cli_command cli_train = {
         },
     .examples =
         {
+            {"mixt train data.path=photos/", "a folder of pictures: model and sizes are chosen by looking at it"},
             {"mixt train configs/digits.yaml", "the small convolutional net on digits that mixt draws itself"},
             {"mixt train configs/mnist.yaml data.path=mnist precision=fp16 out=runs/fp16",
              "other data, another number format, a run directory of your choice"},

@@ -42,6 +42,7 @@
 #include "mixt/run.h"
 #include "mixt/search.h"
 #include "mixt/sensitivity.h"
+#include "mixt/suggest.h"
 #include "mixt/tensor.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"

@@ -28,7 +28,7 @@ static const char KIND_NAMES[] =
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
-static const mixt__data_kind *find_kind(const char *name, size_t length)
+const mixt__data_kind *mixt__data_kind_find(const char *name, size_t length)
 {
     for (int i = 0; i < KIND_COUNT; i++)
         if (strlen(kinds[i]->name) == length && !strncmp(kinds[i]->name, name, length))
@@ -38,13 +38,13 @@ static const mixt__data_kind *find_kind(const char *name, size_t length)
 
 bool mixt__data_is_drawn(const char *name)
 {
-    const mixt__data_kind *kind = find_kind(name, strlen(name));
+    const mixt__data_kind *kind = mixt__data_kind_find(name, strlen(name));
     return kind && kind->drawn;
 }
 
 bool mixt__data_can_draw(const char *name)
 {
-    const mixt__data_kind *kind = find_kind(name, strlen(name));
+    const mixt__data_kind *kind = mixt__data_kind_find(name, strlen(name));
     return kind && (kind->drawn || kind->draws);
 }
 
@@ -58,87 +58,21 @@ uint64_t mixt__data_draw_seed(const mixt_data *data)
     return is_given(data->options.draw_seed) ? data->options.draw_seed : data->options.seed;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && !strcmp(text + length - tail, ending);
-}
-
-/** The kind that a folder looks like by the files that it has. @param texts rows of a table are texts */
-static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bool texts)
-{
-    const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
-    bool apart = train && mixt__path_is_directory(train);
-    if (mixt__labelled_is_in(data, path) || (texts && mixt__path_find(data, path, "train.csv")))
-        return &mixt__data_labelled;
-    if (mixt__path_find(data, path, "train.csv"))
-        return &mixt__data_csv;
-    if (mixt__ratings_file(data, path))
-        return &mixt__data_ratings;
-    if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
-        mixt__path_find(data, path, "train.bin"))
-        return &mixt__data_cifar;
-    if (mixt__path_find(data, path, "train.tokens"))
-        return &mixt__data_tokens;
-    if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
-        return &mixt__data_pairs;
-    if (mixt__array_files_are_in(path))
-        return &mixt__data_npz;
-    if (mixt__recordings_are_in(apart ? train : path))
-        return &mixt__data_audio;
-    if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
-        return &mixt__data_video;
-    if (apart)
-        return &mixt__data_images;
-    if (mixt__path_find(data, path, "train.txt"))
-        return &mixt__data_text;
-    if (mixt__parallel_is_in(data, path))
-        return &mixt__data_parallel;
-    return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
-}
-
-/** The kind that a path without prefix looks like; NULL when nothing fits. */
-static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
-{
-    bool texts = data->options.text || (data->options.like && mixt__are_texts(&data->options.like->info));
-    static const struct {
-        const char *ending;
-        const mixt__data_kind *kind;
-    } endings[] = {
-        {".csv", &mixt__data_csv},     {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv},  {".npy", &mixt__data_npy},    {".npz", &mixt__data_npz},
-        {".dat", &mixt__data_ratings}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
-        {".idx", &mixt__data_idx},     {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
-        {"/train", &mixt__data_idx},   {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
-    };
-    const mixt__data_kind *kind = find_kind(path, strlen(path));
-    if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
-        return kind; // "digits" for "digits:"
-    if (mixt__path_is_directory(path))
-        return guess_folder(data, path, texts);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (ends_with(path, endings[i].ending))
-            return texts && endings[i].kind == &mixt__data_csv ? &mixt__data_labelled : endings[i].kind;
-    if (!mixt__path_is_file(path))
-        return NULL;
-    kind = mixt__sniff_kind(path);
-    return kind ? kind : &mixt__data_text;
-}
-
 static mixt_status parse_spec(mixt_data *data, const char *spec)
 {
     size_t word = strspn(spec, "abcdefghijklmnopqrstuvwxyz0123456789_");
     if (spec[word] == ':') {
-        data->kind = find_kind(spec, word);
+        data->kind = mixt__data_kind_find(spec, word);
         data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_CONFIG, "data '%s': no kind '%.*s'; expected one of %s", spec, (int)word, spec,
                               KIND_NAMES);
     } else {
-        data->kind = guess_kind(data, spec);
+        data->kind = mixt__data_guess(data, spec);
         if (!data->kind)
-            return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder ('digits:' needs none)", spec);
-        data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
+            return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder: check data.path", spec);
+        data->path =
+            mixt__data_kind_find(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
     }
     return data->path ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
@@ -403,6 +337,25 @@ static mixt_status open_kind(mixt_data *data)
     MIXT_TRY(data->kind->open(data));
     MIXT_TRY(finish_open(data));
     return warn_of_samples(data);
+}
+
+mixt_status mixt__data_look(const char *spec, const mixt_data_options *options, const char **kind, char *path,
+                            size_t room)
+{
+    mixt_data *data = mixt__alloc(sizeof *data);
+    *kind = "";
+    if (!data)
+        return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+    mixt_status status = take_options(data, options);
+    if (status == MIXT_OK)
+        status = parse_spec(data, spec);
+    if (status == MIXT_OK) {
+        *kind = data->kind->name;
+        snprintf(path, room, "%s", data->path);
+    }
+    mixt__arena_free(&data->arena);
+    mixt__free(data);
+    return status;
 }
 
 /** From here on what this thread takes is the set's; returns whose it was. */

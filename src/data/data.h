@@ -141,6 +141,19 @@ enum {
 
 // data.c
 
+/** The kind of a name; NULL: none. */
+const mixt__data_kind *mixt__data_kind_find(const char *name, size_t length);
+/** What mixt_data_open_with would open, without opening it: its kind, and its path into `path`. */
+mixt_status mixt__data_look(const char *spec, const mixt_data_options *options, const char **kind, char *path,
+                            size_t room);
+
+// guess.c
+
+/** The kind that a path without prefix looks like; NULL when nothing fits. */
+const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path);
+
+// data.c
+
 /** Refuses an option that was set and is of a group that the set's kind does not have. */
 mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsigned group);
 /** Whether a kind of this name is drawn by mixt itself: it needs no path, and what it has instead is none. */
@@ -334,6 +347,8 @@ void mixt__ratings_pair(const mixt_data *data, int32_t user, int32_t item, char 
 
 /** Whether a folder has the files of labelled texts by a name that no other kind has: train.tsv. */
 bool mixt__labelled_is_in(mixt_data *data, const char *folder);
+/** Whether the first rows of a table are texts and labels: few columns, sentences in one of them. */
+bool mixt__labelled_looks(const char *path);
 
 // pairs.c, parallel_read.c
 
@@ -342,6 +357,9 @@ bool mixt__labelled_is_in(mixt_data *data, const char *folder);
 /** Whether a folder has sentences in two languages: files of the training part for those that the options name, or two
  *  such as train.en and train.de. */
 bool mixt__parallel_is_in(const mixt_data *data, const char *folder);
+
+/** Two languages of a folder's training part, English first where it is one; false: it has no two. */
+bool mixt__parallel_languages(const char *folder, char source[3], char target[3]);
 
 // images.c
 

@@ -26,6 +26,10 @@ const char *mixt__picture_kinds(void);
 /** Whether a name leaves it open that the picture is grey: .pgm, .png. */
 bool mixt__picture_may_be_grey(const char *name);
 
+/** The usual shorter side of pictures in a folder and in those below it, by a few of them; 0: none can be read.
+ *  @param grey whether all of these are */
+int64_t mixt__pictures_side(const char *folder, bool *grey);
+
 /** A clip is a folder of pictures of one size: its frames. */
 typedef struct mixt__clip {
     const char **names; // (count) in the arena

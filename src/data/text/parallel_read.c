@@ -189,6 +189,30 @@ bool mixt__parallel_is_in(const mixt_data *data, const char *folder)
     return two || (named[0] && named[1]);
 }
 
+bool mixt__parallel_languages(const char *folder, char source[3], char target[3])
+{
+    struct dirent **entries;
+    int count;
+    *source = *target = '\0';
+    if (mixt__folder_scan(folder, &entries, &count) != MIXT_OK)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const char *language = entries[i]->d_name + strlen("train.");
+        if (!has_language(entries[i]->d_name) || !strncmp(language, source, 2))
+            continue;
+        if (!*source)
+            snprintf(source, 3, "%.2s", language);
+        else if (!*target)
+            snprintf(target, 3, "%.2s", language);
+    }
+    mixt__folder_free(entries, count);
+    if (!strcmp(target, "en")) {
+        memcpy(target, source, 3);
+        memcpy(source, "en", 3);
+    }
+    return *target;
+}
+
 /** A part's file in one language; NULL: there is none. */
 static mixt_status find_file(mixt_data *data, mixt__part part, const char *language, const char **path)
 {

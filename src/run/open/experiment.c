@@ -165,12 +165,17 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     return MIXT_OK;
 }
 
-mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
+mixt_status mixt__experiment_part(const mixt__experiment *e, const char *split, mixt_data **data)
 {
     char spec[SPEC_ROOM];
     mixt_data_options o;
     MIXT_TRY(describe_part(e, split, spec, &o));
-    mixt_status status = mixt_data_open_with(spec, &o, data);
+    return mixt_data_open_with(spec, &o, data);
+}
+
+mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
+{
+    mixt_status status = mixt__experiment_part(e, split, data);
     return status == MIXT_OK ? give_data(e, data) : status;
 }
 

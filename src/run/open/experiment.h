@@ -58,6 +58,8 @@ mixt_status mixt__experiment_open_train(mixt__experiment *e);
 const uint64_t *mixt__experiment_sums(mixt__experiment *e);
 /** Another part of the same data ("train", "val", "test"). Belongs to the experiment. */
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
+/** The same, but the caller's to close; of an experiment only the configuration need be known. */
+mixt_status mixt__experiment_part(const mixt__experiment *e, const char *split, mixt_data **data);
 /** Whether the data has files of its own for a part, or names for it in its file. Opens it, and closes it again. */
 mixt_status mixt__experiment_has_part(const mixt__experiment *e, const char *split, bool *has);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */

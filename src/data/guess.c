@@ -1,0 +1,82 @@
+/* Which kind of data a path looks like: by the files of a folder, by a name's ending, by a file's first bytes.
+ */
+#include "data/audio/audio.h"
+#include "data/image/folder.h"
+#include "data/table/array_files.h"
+#include "data/text/inputs_text.h"
+
+#include <string.h>
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && !strcmp(text + length - tail, ending);
+}
+
+/** A table is one of texts where it has a column of sentences and hardly anything else. */
+static const mixt__data_kind *guess_table(const mixt_data *data, const char *path, bool texts)
+{
+    bool asked = data->options.columns || data->options.drop || data->options.inputs;
+    return texts || (!asked && mixt__labelled_looks(path)) ? &mixt__data_labelled : &mixt__data_csv;
+}
+
+/** The kind that a folder looks like by the files that it has. @param texts rows of a table are texts */
+static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bool texts)
+{
+    const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
+    bool apart = train && mixt__path_is_directory(train);
+    if (mixt__labelled_is_in(data, path))
+        return &mixt__data_labelled;
+    const char *table = mixt__path_find(data, path, "train.csv");
+    if (table)
+        return guess_table(data, table, texts);
+    if (mixt__ratings_file(data, path))
+        return &mixt__data_ratings;
+    if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
+        mixt__path_find(data, path, "train.bin"))
+        return &mixt__data_cifar;
+    if (mixt__path_find(data, path, "train.tokens"))
+        return &mixt__data_tokens;
+    if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
+        return &mixt__data_pairs;
+    if (mixt__array_files_are_in(path))
+        return &mixt__data_npz;
+    if (mixt__recordings_are_in(apart ? train : path))
+        return &mixt__data_audio;
+    if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
+        return &mixt__data_video;
+    if (apart)
+        return &mixt__data_images;
+    if (mixt__path_find(data, path, "train.txt"))
+        return &mixt__data_text;
+    if (mixt__parallel_is_in(data, path))
+        return &mixt__data_parallel;
+    return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
+}
+
+const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path)
+{
+    bool texts = data->options.text || (data->options.like && mixt__are_texts(&data->options.like->info));
+    static const struct {
+        const char *ending;
+        const mixt__data_kind *kind;
+    } endings[] = {
+        {".csv", &mixt__data_csv},     {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv},  {".npy", &mixt__data_npy},    {".npz", &mixt__data_npz},
+        {".dat", &mixt__data_ratings}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
+        {".idx", &mixt__data_idx},     {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
+        {"/train", &mixt__data_idx},   {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
+    };
+    const mixt__data_kind *kind = mixt__data_kind_find(path, strlen(path));
+    if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
+        return kind; // "digits" for "digits:"
+    if (mixt__path_is_directory(path))
+        return guess_folder(data, path, texts);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (ends_with(path, endings[i].ending))
+            return endings[i].kind == &mixt__data_csv ? guess_table(data, path, texts) : endings[i].kind;
+    if (!mixt__path_is_file(path))
+        return NULL;
+    kind = mixt__sniff_kind(path);
+    return kind ? kind : &mixt__data_text;
+}
