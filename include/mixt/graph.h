@@ -80,6 +80,9 @@ typedef struct mixt_linear_options {
     int64_t features; /**< outputs; required */
     bool no_bias;
     float init; /**< standard deviation of the weights; default MIXT_AUTO: uniform in ±1/sqrt(inputs) */
+    /** Outputs of the layers that lie side by side in this one, as queries, keys and values do: each has an adapter of
+     *  its own (mixt_lora_options). Default: it is one layer. */
+    int64_t parts[8];
 } mixt_linear_options;
 MIXT_API void mixt_linear_options_default(mixt_linear_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_linear_options .struct_size = sizeof(mixt_linear_options), .init = MIXT_AUTO

@@ -72,6 +72,27 @@ MIXT_API mixt_status mixt_model_new_with(mixt_context *context, mixt_model_fn fn
               MIXT_OPTIONS_AT(mixt_model_options, MIXT_OPTIONS_REST(__VA_ARGS__, )))
 #endif
 
+/* ---- adapters ---- */
+
+typedef struct mixt_lora_options {
+    size_t struct_size;
+    int64_t rank;       /**< rows of A, at least 1; default 16 */
+    float alpha;        /**< scale is alpha / rank; default 0: twice the rank */
+    float dropout;      /**< share of x that adapters do not see in training, from 0 to below 1; default 0 */
+    bool rslora;        /**< scale is alpha / sqrt(rank) */
+    const char *layers; /**< globs of linear layers, as in "h.*.attn, h.*.mlp.up", of parts as in "h.*.attn.qkv.0"; NULL
+                             (default): "all-linear", which is all but the one that makes the outputs */
+    const char *also;   /**< globs of parameters that are trained beside, as in "ln_f, h.*.ln1"; default: none */
+} mixt_lora_options;
+MIXT_API void mixt_lora_options_default(mixt_lora_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_lora_options .struct_size = sizeof(mixt_lora_options), .rank = 16
+/** LoRA: gives the linear layers of a model adapters and freezes all else. A layer then makes x W^T + bias +
+ *  scale · dropout(x) A^T B^T, and only A and B are trained, with what `also` names. The parameters are called
+ *  LAYER.lora_a and LAYER.lora_b, of layers with parts (mixt_linear_options) LAYER.lora_b.0, …; A begins uniform in
+ *  ±1/sqrt(inputs) and B with zeros, so that the model begins as it is without them. Counts for trainers and generators
+ *  that are made of the model from here on; which names there are is known when one is compiled. */
+MIXT_API mixt_status mixt_model_lora(mixt_model *model, const mixt_lora_options *options);
+
 /* ---- a model that is built once, by calls ----
  *
  * Where a callback cannot be given, or is not wanted: what mixt_builder_input and the functions of mixt/graph.h return

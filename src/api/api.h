@@ -77,11 +77,15 @@ mixt_status mixt__trainer_open(mixt_context *context, const mixt__model *model, 
 /** Frees a trainer before its context is closed: for those who make many, one after the other. NULL is allowed. */
 void mixt__trainer_close(mixt_trainer *trainer);
 
-/** Weights from a .safetensors file; everything is checked before the first one changes. */
+/** Whether a file has only what was trained of a model, as mixt__trainer_save_of writes it. */
+mixt_status mixt__weights_are_partial(const char *path, bool *partial);
+/** Weights from a .safetensors file; everything is checked before the first one changes. Those that a file of what was
+ *  trained leaves away stay as they are. */
 mixt_status mixt__weights_load(mixt__params *params, const char *path);
 /** Bytes that saving the weights takes for the while. */
 size_t mixt__weights_bytes(const mixt__params *params);
-/** mixt_trainer_save of weights that are those of an earlier update, `of`; the file says so ("weights_step"). */
-mixt_status mixt__trainer_save_of(mixt_trainer *trainer, const char *path, int64_t of);
+/** mixt_trainer_save of weights that are those of an earlier update, `of`; the file says so ("weights_step").
+ *  @param trained what is frozen is left away */
+mixt_status mixt__trainer_save_of(mixt_trainer *trainer, const char *path, int64_t of, bool trained);
 
 #endif

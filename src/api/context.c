@@ -233,3 +233,30 @@ mixt_status mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
         context, &(mixt__model){.fn = fn, .user = o.user, .loss = loss, .label_smoothing = o.label_smoothing});
     return *model ? MIXT_OK : MIXT_ERROR_MEMORY;
 }
+
+/** A text of the caller's in the context's memory; "" for NULL. */
+static mixt_status keep_text(mixt_context *context, const char *given, const char **kept)
+{
+    *kept = mixt__arena_strdup(&context->arena, given ? given : "");
+    return *kept ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the names of layers");
+}
+
+static mixt_status take_lora(mixt_model *model, const mixt_lora_options *o)
+{
+    mixt__lora lora = {.rank = o->rank, .alpha = o->alpha, .dropout = o->dropout, .rslora = o->rslora};
+    if (lora.rank < 1)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_lora: rank %lld: must be at least 1", (long long)lora.rank);
+    MIXT_TRY(mixt__lora_check(&lora));
+    MIXT_TRY(keep_text(model->context, o->layers, &lora.layers));
+    MIXT_TRY(keep_text(model->context, o->also, &lora.also));
+    model->model.lora = lora;
+    return MIXT_OK;
+}
+
+mixt_status mixt_model_lora(mixt_model *model, const mixt_lora_options *options)
+{
+    MIXT_TRY(mixt__need_made(model, "model"));
+    mixt_lora_options o = MIXT_OPTIONS(mixt_lora_options);
+    MIXT_TRY(mixt__context_note(model->context, mixt__options(mixt_lora_options, &o, options)));
+    return mixt__context_note(model->context, take_lora(model, &o));
+}

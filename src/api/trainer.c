@@ -243,8 +243,12 @@ mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 
 /* ---- weights ---- */
 
+/** Says in a file's metadata that it has what was trained alone. */
+static const mixt__text_pair holds_trained = {"holds", "trained"};
+
 typedef struct fetcher {
     const mixt__params *params;
+    const int32_t *index; // by tensor: its parameter
     float *buffer;
     const char *then; // what follows from a weight that is not finite
 } fetcher;
@@ -252,9 +256,10 @@ typedef struct fetcher {
 static mixt_status fetch(void *argument, int64_t index, const void **data)
 {
     fetcher *f = argument;
-    const mixt__param *p = &f->params->table[index];
+    int32_t param = f->index ? f->index[index] : (int32_t)index;
+    const mixt__param *p = &f->params->table[param];
     *data = f->buffer;
-    MIXT_TRY(mixt__params_get(f->params, (int32_t)index, f->buffer));
+    MIXT_TRY(mixt__params_get(f->params, param, f->buffer));
     return mixt__weights_finite(p->name, f->buffer, 0, p->count, f->then);
 }
 
@@ -272,52 +277,70 @@ size_t mixt__weights_bytes(const mixt__params *params)
     return (size_t)(params->count + 1) * sizeof(mixt__file_tensor) + (size_t)largest(params) * sizeof(float);
 }
 
+/** Tensors of a file: all parameters, or those that are not frozen. @return how many */
+static int64_t list_tensors(const mixt__params *params, bool trained, mixt__file_tensor *tensors, int32_t *index)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < params->count; i++) {
+        const mixt__param *p = &params->table[i];
+        if (trained && (p->frozen || !p->trainable))
+            continue;
+        tensors[count] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
+        memcpy(tensors[count].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
+        index[count++] = i;
+    }
+    return count;
+}
+
 /** @param of the update that the weights are of, `step` or one before it */
-static mixt_status write_file(const mixt__params *params, int64_t step, int64_t of, const char *path)
+static mixt_status write_file(const mixt__params *params, int64_t step, int64_t of, bool trained, const char *path)
 {
     char number[24], earlier[24];
     snprintf(number, sizeof number, "%lld", (long long)step);
     snprintf(earlier, sizeof earlier, "%lld", (long long)of);
     mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
-    for (int64_t i = 0; tensors && i < params->count; i++) {
-        const mixt__param *p = &params->table[i];
-        tensors[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
-        memcpy(tensors[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
-    }
+    int32_t *index = mixt__alloc((size_t)(params->count + 1) * sizeof *index);
+    int64_t count = tensors && index ? list_tensors(params, trained, tensors, index) : 0;
     fetcher f = {.params = params,
+                 .index = index,
                  .then = "training went wrong, and these weights are not saved",
                  .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
-    const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}, {"weights_step", earlier}};
-    const mixt__metadata metadata = {.pairs = pairs, .count = of == step ? 2 : 3};
-    mixt_status status = tensors && f.buffer
-                             ? mixt__safetensors_write_from(path, tensors, params->count, &metadata, true, fetch, &f)
+    mixt__text_pair pairs[4] = {{"format", "mixt"}, {"step", number}};
+    mixt__metadata metadata = {.pairs = pairs, .count = 2};
+    if (of != step)
+        pairs[metadata.count++] = (mixt__text_pair){"weights_step", earlier};
+    if (trained)
+        pairs[metadata.count++] = holds_trained;
+    mixt_status status = tensors && index && f.buffer
+                             ? mixt__safetensors_write_from(path, tensors, count, &metadata, true, fetch, &f)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save %s", path);
     mixt__free(f.buffer);
+    mixt__free(index);
     mixt__free(tensors);
     return status;
 }
 
 /** Before the first step: the weights as they are drawn. */
-static mixt_status save(mixt__trainer *t, const char *path, int64_t of)
+static mixt_status save(mixt__trainer *t, const char *path, int64_t of, bool trained)
 {
     if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     MIXT_TRY(mixt__trainer_take_weights(t));
     if (mixt__trainer_has_memory(t))
         MIXT_TRY(mixt__integrity_verify(t));
-    return write_file(mixt__trainer_params(t), mixt__trainer_steps(t), of, path);
+    return write_file(mixt__trainer_params(t), mixt__trainer_steps(t), of, trained, path);
 }
 
-mixt_status mixt__trainer_save_of(mixt_trainer *t, const char *path, int64_t of)
+mixt_status mixt__trainer_save_of(mixt_trainer *t, const char *path, int64_t of, bool trained)
 {
-    return mixt__context_note(t->context, save(t->inner, path, of));
+    return mixt__context_note(t->context, save(t->inner, path, of, trained));
 }
 
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, path));
-    return mixt__context_note(t->context, save(t->inner, path, mixt__trainer_steps(t->inner)));
+    return mixt__context_note(t->context, save(t->inner, path, mixt__trainer_steps(t->inner), false));
 }
 
 static mixt_status all_finite(const mixt__params *params)
@@ -357,18 +380,49 @@ static mixt_status check_tensor(const char *path, const mixt__param *p, const mi
                       mixt__shape_text(&p->shape, wanted, sizeof wanted));
 }
 
+static bool is_partial(const mixt__safetensors *file)
+{
+    const char *holds = mixt__safetensors_metadata(file, holds_trained.key);
+    return holds && !strcmp(holds, holds_trained.value);
+}
+
+mixt_status mixt__weights_are_partial(const char *path, bool *partial)
+{
+    mixt__safetensors *file;
+    MIXT_TRY(mixt__safetensors_open_weights(path, &file));
+    *partial = is_partial(file);
+    mixt__safetensors_close(file);
+    return MIXT_OK;
+}
+
+static mixt_status check_tensors(const mixt__params *params, const mixt__safetensors *file, const char *path)
+{
+    bool partial = is_partial(file);
+    for (int64_t i = 0; i < params->count; i++) {
+        const mixt__param *p = &params->table[i];
+        const mixt__file_tensor *tensor = mixt__safetensors_find(file, p->name);
+        if (tensor || p->adapter || !partial)
+            MIXT_TRY(check_tensor(path, p, tensor));
+    }
+    for (int64_t i = 0; partial && i < file->count; i++)
+        if (mixt__params_find(params, file->tensors[i].name) < 0)
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor '%s' is of no parameter here: it is of another model",
+                              path, file->tensors[i].name);
+    return MIXT_OK;
+}
+
 mixt_status mixt__weights_load(mixt__params *params, const char *path)
 {
     mixt__safetensors *file;
     MIXT_TRY(mixt__safetensors_open_weights(path, &file));
-    mixt_status status = MIXT_OK;
-    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++)
-        status = check_tensor(path, &params->table[i], mixt__safetensors_find(file, params->table[i].name));
+    mixt_status status = check_tensors(params, file, path);
     float *values = mixt__alloc_uninit((size_t)largest(params) * sizeof *values);
     if (status == MIXT_OK && !values)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", path);
     for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
         const mixt__file_tensor *tensor = mixt__safetensors_find(file, params->table[i].name);
+        if (!tensor)
+            continue;
         status = mixt_convert(values, MIXT_DTYPE_FP32, tensor->data, tensor->dtype, params->table[i].count, NULL);
         if (status == MIXT_OK)
             status = mixt__params_set(params, (int32_t)i, values);

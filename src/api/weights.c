@@ -26,15 +26,25 @@ static mixt_status check_finite(const mixt__weights *w)
     return MIXT_OK;
 }
 
+/** Parameters that a file of another program, or of the model without adapters, has: those stand behind all others. */
+static int64_t own_count(const mixt__params *params)
+{
+    int64_t count = params->count;
+    while (count && params->table[count - 1].adapter)
+        count--;
+    return count;
+}
+
 static mixt_status read_all(mixt__params *params, mixt__weights *weights)
 {
     int64_t most = 1;
-    for (int64_t i = 0; i < params->count; i++)
+    int64_t count = own_count(params);
+    for (int64_t i = 0; i < count; i++)
         most = params->table[i].count > most ? params->table[i].count : most;
     float *values = mixt__alloc_uninit((size_t)most * sizeof *values);
     mixt_status status =
         values ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %lld values", (long long)most);
-    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
+    for (int64_t i = 0; status == MIXT_OK && i < count; i++) {
         if (!weights->taken[i])
             continue;
         if (weights->places || weights->row_count) // what the file does not have of them stays as drawn
@@ -54,13 +64,13 @@ static mixt_status open_for(const mixt__params *params, const mixt__weights_requ
 {
     mixt__weights_request r = *request;
     mixt__name_facts facts = {0};
-    for (int64_t i = 0; i < params->count; i++) {
+    r.count = own_count(params);
+    for (int64_t i = 0; i < r.count; i++) {
         const mixt__param *p = &params->table[i];
         wanted[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
         memcpy(wanted[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
     }
     r.wanted = wanted;
-    r.count = params->count;
     if (request->facts) {
         facts = *request->facts;
         mixt__name_facts_read(&facts, wanted, r.count);

@@ -18,6 +18,7 @@ typedef struct mixt__op mixt__op;
 enum {
     MIXT_ARRAYS_MAX = 16, // of a batch, lengths and masks included
     MIXT_ARRAY_NAME = 32, // bytes of a name, its end included
+    MIXT_PARTS_MAX = 8,   // layers that lie side by side in one
 };
 
 typedef enum mixt__role {
@@ -94,12 +95,16 @@ typedef struct mixt__param {
     mixt__shape shape;
     int64_t count;
     mixt__init_kind init;
-    float init_scale;              // standard deviation, or half-width of the uniform range
-    bool trainable;                // false: running statistics
-    bool frozen;                   // training leaves it as it is: no gradient, no update
-    mixt_dtype frozen_in;          // the only format that there is of it; NONE: what its readers want
-    bool teacher;                  // a teacher's: frozen, and none of the model's own; these stand behind all others
-    bool decay;                    // weight decay applies (matrices and kernels, not biases and norms)
+    float init_scale;     // standard deviation, or half-width of the uniform range
+    bool trainable;       // false: running statistics
+    bool frozen;          // training leaves it as it is: no gradient, no update
+    mixt_dtype frozen_in; // the only format that there is of it; NONE: what its readers want
+    bool teacher;         // a teacher's: frozen, and none of the model's own; these stand behind all others
+    bool decay;           // weight decay applies (matrices and kernels, not biases and norms)
+    bool adapter;         // of a layer whose weight is frozen: see model/lora.h; these stand behind the layers'
+    bool beside;          // trained beside adapters
+    int part_count;       // layers that lie side by side in it, one's rows behind the other's; 0: it is one
+    int64_t parts[MIXT_PARTS_MAX]; // their rows
     int32_t value;                 // FP32 value; 0 until used
     int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none
     int32_t grad;                  // gradient value; 0: none
@@ -151,6 +156,10 @@ void mixt__graph_place_arrays(mixt__graph *graph);
  *  On success *node_index tells where; outputs are nodes[index].out. */
 mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs,
                              const int32_t *in, int in_count, int64_t *node_index);
+
+/** Moves the nodes from `first` on, which were appended, each behind the older node that its anchor names; those of one
+ *  anchor keep their order. */
+mixt_status mixt__graph_insert(mixt__graph *graph, int64_t first, const int64_t *anchors);
 
 /** Whether a parameter can be had in a format without a cast: the FP32 master, or the one low format that it has or
  *  may still get a working copy in. */

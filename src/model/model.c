@@ -37,14 +37,14 @@ static mixt_status take_arrays(mixt__graph *graph, const mixt__batch_spec *spec)
     return MIXT_OK;
 }
 
-/** The layers over graph->input; *logits is what the model function returns. */
+/** The layers over graph->input, adapters among them; *logits is what the model function returns. */
 static mixt_status build_layers(mixt_builder *b, const mixt__model *model, mixt_value *logits)
 {
     *logits = model->fn(b, (mixt_value){b->graph->input});
     MIXT_TRY(mixt__builder_finish(b));
     if (b->scope_depth)
         return mixt__fail(MIXT_ERROR_STATE, "the model leaves scope '%s' open: a mixt_scope_pop is missing", b->scope);
-    return MIXT_OK;
+    return mixt__lora_apply(b, &model->lora, logits);
 }
 
 static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph *graph)

@@ -6,6 +6,7 @@
 #define MIXT_MODEL_MODEL_H
 
 #include "graph/graph.h"
+#include "model/lora.h"
 
 /** A model that another one learns from, as a part of that one's training step: see model/teacher.c. */
 typedef struct mixt__teacher {
@@ -21,11 +22,12 @@ typedef struct mixt__model {
     void *user;
     mixt_loss loss;
     float label_smoothing;
-    int64_t classes;              // cross-entropy: outputs that count, the rest is padding; 0: all
+    int64_t classes;                 // cross-entropy: outputs that count, the rest is padding; 0: all
     float target_mean, target_scale; // mean squared error: what is learned is (target - mean) / scale, and outputs are
                                      // brought back; scale 0: targets as they are
-    bool compares;                // the loss holds samples of a pass against each other
-    const mixt__teacher *teacher; // of a classifier; borrowed; NULL: none
+    bool compares;                   // the loss holds samples of a pass against each other
+    const mixt__teacher *teacher;    // of a classifier; borrowed; NULL: none
+    mixt__lora lora;                 // adapters; its texts are borrowed
 } mixt__model;
 
 /** What a batch looks like: shapes with the batch dimension in front. Its inputs lie in one block, its targets in

@@ -39,7 +39,10 @@ static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes
 static mixt_value block(mixt_builder *b, mixt_value x, const mixt__model_sizes *s, mixt_value lengths)
 {
     mixt_value q_k_v[3], y; // (B, T, C) each
-    mixt_split(b, mixt_linear(b, "attn.qkv", x, .features = 3 * s->width, .init = INIT), 3, q_k_v);
+    mixt_split(
+        b,
+        mixt_linear(b, "attn.qkv", x, .features = 3 * s->width, .init = INIT, .parts = {s->width, s->width, s->width}),
+        3, q_k_v);
     y = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .lengths = lengths);
     y = mixt_dropout(b, mixt_linear(b, "attn.proj", y, .features = s->width, .init = INIT), s->dropout);
     x = mixt_layer_norm(b, "ln1", mixt_add(b, x, y), .eps = EPS);

@@ -16,7 +16,8 @@ static mixt_value attention(mixt_builder *b, mixt_value x, mixt_value table, con
     mixt_value q_k_v[3]; // (B, T, heads · dim), (B, T, kv_heads · dim) twice
     int64_t shared = s->width / s->heads * s->kv_heads, sizes[3] = {s->width, shared, shared};
     mixt_scope_push(b, "attn");
-    x = mixt_linear(b, "qkv", x, .features = s->width + 2 * shared, .no_bias = true, .init = INIT);
+    x = mixt_linear(b, "qkv", x, .features = s->width + 2 * shared, .no_bias = true, .init = INIT,
+                    .parts = {s->width, shared, shared});
     x = mixt_rotary(b, x, table, s->heads + s->kv_heads); // q and k lie side by side: one pass, in place
     mixt_split_at(b, x, 3, sizes, q_k_v);
     x = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .causal = true);

@@ -187,6 +187,23 @@ mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const m
     return mixt__builder_node(b, &mixt__op_matmul, NULL, &at, (mixt_value[]){x, y}, 2);
 }
 
+/** The layers that lie side by side in a linear layer. */
+static bool take_parts(mixt_builder *b, const char *name, const mixt_linear_options *o, mixt__param *weight)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < MIXT_PARTS_MAX && o->parts[i]; i++) {
+        if (o->parts[i] < 0 || o->parts[i] > o->features - sum) {
+            sum = -1;
+            break;
+        }
+        sum += weight->parts[weight->part_count++] = o->parts[i];
+    }
+    if (!sum || sum == o->features)
+        return true;
+    mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, ".parts must add up to .features, %lld", (long long)o->features);
+    return false;
+}
+
 MIXT_PLAY(mixt_linear_with, out[0] = mixt_linear_with(b, c->name, in[0], options))
 
 mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *given)
@@ -209,6 +226,8 @@ mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, con
     bool own_width = o->init == MIXT_AUTO;
     weight.init = own_width ? MIXT_INIT_UNIFORM : o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_ZERO;
     weight.init_scale = own_width ? width : o->init;
+    if (!take_parts(b, name, o, &weight))
+        return (mixt_value){0};
     mixt__param bias = {
         .shape = {1, {o->features}}, .trainable = true, .init = own_width ? MIXT_INIT_UNIFORM : MIXT_INIT_ZERO};
     bias.init_scale = width;

@@ -81,10 +81,6 @@ void mixt__graph_compact(mixt__graph *graph, const bool *keep);
 /** Whether every output of a node can be a window on its input's memory, as its readers are now. */
 bool mixt__node_can_view(const mixt__graph *graph, const mixt__node *node);
 
-/** Moves the nodes from `first` on, which were appended, each behind the older node that its anchor names; those of one
- *  anchor keep their order. */
-mixt_status mixt__graph_insert(mixt__graph *graph, int64_t first, const int64_t *anchors);
-
 /** How often each value is read by nodes; one extra for values that are kept. Caller frees with mixt__free. */
 int32_t *mixt__graph_use_counts(const mixt__graph *graph);
 

@@ -227,6 +227,8 @@ static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kin
     MIXT_TRY(resolve_data(config, kind));
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
+    if (*mixt__config_string(config, MIXT_KEY_LORA_INIT))
+        MIXT_TRY(set_absolute(config, MIXT_KEY_LORA_INIT, "", mixt__config_string(config, MIXT_KEY_LORA_INIT)));
     MIXT_TRY(mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path)));
     MIXT_TRY(mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1));
     return mixt__rows_open(&dir->events, mixt__run_dir_file(dir, "events.jsonl", path), -1);

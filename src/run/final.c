@@ -3,11 +3,15 @@
 
 #include "base/alloc.h"
 #include "dist/keepalive.h"
+#include "run/open/adapter.h"
 #include "run/open/weights.h"
 #include "train/dist/sharded.h"
 #include "train/integrity.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /** Gives the trainer the weights of the best checkpoint. */
 static mixt_status take_best(mixt_run *run)
@@ -16,6 +20,16 @@ static mixt_status take_best(mixt_run *run)
     snprintf(number, sizeof number, "%lld", (long long)run->result.best_step);
     MIXT_TRY(mixt__run_folder_weights(run->dir.path, number, path, sizeof path));
     return mixt_trainer_load(run->experiment.trainer, path);
+}
+
+/** Adapters as PEFT reads them, in a folder of their own. */
+static mixt_status save_adapter(mixt_run *run)
+{
+    char folder[1200];
+    mixt__run_dir_file(&run->dir, MIXT_ADAPTER_FOLDER, folder);
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+    return mixt__experiment_adapter_write(&run->experiment, folder, true);
 }
 
 static mixt_status save(mixt_run *run)
@@ -30,8 +44,10 @@ static mixt_status save(mixt_run *run)
                            "the best weights, of step %lld, cannot be read: %s; model.safetensors has the last",
                            (long long)r->best_step, mixt_error_text());
     }
+    if (mixt__config_int(run->config, MIXT_KEY_LORA_RANK))
+        MIXT_TRY(save_adapter(run));
     mixt__run_dir_file(&run->dir, "model.safetensors", path);
-    return mixt__trainer_save_of(run->experiment.trainer, path, r->weights_step);
+    return mixt__trainer_save_of(run->experiment.trainer, path, r->weights_step, mixt__adapter_only(run->config));
 }
 
 /** By the one that saves; the others wait until it has. */

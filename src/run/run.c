@@ -5,6 +5,7 @@
 #include "run/auto/precision.h"
 #include "run/auto/register.h"
 #include "run/advance.h"
+#include "run/open/adapter.h"
 #include "run/open/fit.h"
 #include "run/open/hf_folder.h"
 #include "run/open/init.h"
@@ -106,6 +107,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt__hf_folder_fill(run->config));
+    MIXT_TRY(mixt__adapter_config_fill(run->config));
     MIXT_TRY(run->hooks->read(run));
     MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
@@ -184,7 +186,7 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     if (foreign) // the kind may have been found out by looking
         MIXT_TRY(mixt__hf_folder_check_text(folder, run->config, mixt_data_describe(run->experiment.facts)->kind));
     MIXT_TRY(foreign ? mixt__experiment_load(&run->experiment, folder, warn_line, run)
-                     : mixt_trainer_load(run->experiment.trainer, path));
+                     : mixt__experiment_load_weights(&run->experiment, path));
     run->has_weights = true;
     return MIXT_OK;
 }

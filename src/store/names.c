@@ -153,6 +153,18 @@ int64_t mixt__names_layer(const mixt__names *names, const char *there)
     return -1;
 }
 
+const char *mixt__names_here(const mixt__names *names, const char *there, mixt__arena *arena,
+                             const mixt__name_rule **rule)
+{
+    wildcards found;
+    for (const mixt__name_rule *r = names->rules; r->here; r++)
+        if (matches(r->there, there, &found)) {
+            *rule = r;
+            return filled(arena, r->here, &found);
+        }
+    return NULL;
+}
+
 /* ---- plans ---- */
 
 static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__name_rule *rule, const wildcards *found,

@@ -90,6 +90,10 @@ const mixt__names *mixt__names_find(const char *family);
 
 /** The layer that a tensor there belongs to, counted from 0; -1: to none of those that the family counts. */
 int64_t mixt__names_layer(const mixt__names *names, const char *there);
+/** The tensor here that one there is, or is a part of; NULL: no rule knows it, or no memory.
+ *  @param rule receives the rule */
+const char *mixt__names_here(const mixt__names *names, const char *there, mixt__arena *arena,
+                             const mixt__name_rule **rule);
 /** What config.json calls the number of layers; "": it does not tell. */
 const char *mixt__names_layers_key(const mixt__names *names);
 

@@ -80,6 +80,17 @@ static void add_teacher(json_t *o, const mixt__trainer *t)
     free(policy);
 }
 
+/** Adapters in one line. */
+static void add_lora(json_t *o, const mixt__lora *lora)
+{
+    char text[1024] = "";
+    if (lora->rank)
+        snprintf(text, sizeof text, "rank %lld, scale %.9g, dropout %.9g, layers '%s', also '%s'",
+                 (long long)lora->rank, (double)mixt__lora_scale(lora), (double)lora->dropout,
+                 lora->layers ? lora->layers : "", lora->also ? lora->also : "");
+    add_string(o, "lora", text);
+}
+
 /** How long the batches of each bucket are, inputs and targets. */
 static void add_buckets(json_t *o, const mixt__trainer *t)
 {
@@ -123,6 +134,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add(o, "no_fusion", json_boolean(s->no_fusion));
     add_string(o, "freeze", s->freeze);
     add(o, "frozen", mixt__json_string(s->frozen == MIXT_DTYPE_NONE ? "auto" : mixt_dtype_name(s->frozen)));
+    add_lora(o, &t->model.lora);
     add_string(o, "lr_groups", s->lr_groups);
     add_string(o, "decay_groups", s->decay_groups);
     add_int(o, "inject_overflow", s->inject_overflow);
@@ -142,6 +154,7 @@ static void add_missing(json_t *before, const json_t *now)
     } defaults[] = {
         {"freeze", mixt__json_string("")},
         {"frozen", mixt__json_string("auto")},
+        {"lora", mixt__json_string("")},
         {"lr_groups", mixt__json_string("")},
         {"decay_groups", mixt__json_string("")},
         {"inject_overflow", json_integer(0)},

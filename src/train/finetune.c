@@ -3,6 +3,7 @@
 
 #include "base/globs.h"
 #include "graph/op.h"
+#include "train/trainer.h"
 
 #include <string.h>
 
@@ -64,6 +65,24 @@ static int64_t keep_in(mixt__graph *graph, mixt_dtype format)
     return kept;
 }
 
+static bool has_adapters(const mixt__graph *graph)
+{
+    for (int64_t i = 0; i < graph->param_count; i++)
+        if (graph->params[i].adapter)
+            return true;
+    return false;
+}
+
+/** Frozen parameters have been marked. */
+static mixt_status keep_frozen(mixt__graph *graph, mixt_dtype format)
+{
+    if (format != MIXT_DTYPE_NONE && !keep_in(graph, format))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "frozen=%s is for weights of linear layers and embeddings: freeze names none of them",
+                          mixt_dtype_name(format));
+    return freeze_statistics(graph);
+}
+
 static mixt_status freeze(mixt__graph *graph, mixt__globs *globs, mixt_dtype format)
 {
     int64_t left = 0;
@@ -77,16 +96,29 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs, mixt_dtype for
     MIXT_TRY(mixt__globs_check(globs, "freeze", ""));
     if (!left)
         return mixt__fail(MIXT_ERROR_CONFIG, "freeze leaves no parameter to train");
-    if (format != MIXT_DTYPE_NONE && !keep_in(graph, format))
+    return keep_frozen(graph, format);
+}
+
+/** Of a model with adapters all else is frozen, but for what is trained beside. */
+static mixt_status freeze_base(mixt__graph *graph, const char *list, mixt_dtype format)
+{
+    if (list && *list)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "frozen=%s is for weights of linear layers and embeddings: freeze names none of them",
-                          mixt_dtype_name(format));
-    return freeze_statistics(graph);
+                          "freeze '%s': a model with adapters (lora.rank) is frozen without it, and lora.also names "
+                          "what is trained beside them",
+                          list);
+    for (int64_t i = 0; i < graph->param_count; i++) {
+        mixt__param *p = &graph->params[i];
+        p->frozen = p->teacher || !(p->adapter || p->beside);
+    }
+    return keep_frozen(graph, format);
 }
 
 mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format)
 {
     mixt__globs globs;
+    if (has_adapters(graph))
+        return freeze_base(graph, list, format);
     if ((!list || !*list) && format != MIXT_DTYPE_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG, "frozen=%s says how frozen parameters are kept, and freeze names none",
                           mixt_dtype_name(format));
@@ -96,6 +128,19 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format
     mixt_status status = freeze(graph, &globs, format);
     mixt__globs_free(&globs);
     return status;
+}
+
+mixt_status mixt__adapters_check(const mixt__graph *graph)
+{
+    for (int32_t i = 0; i < graph->param_count; i++) {
+        const mixt__param *p = &graph->params[i];
+        if ((p->adapter || p->beside) && p->trainable && mixt__trainer_last_writer(graph, i) < 0)
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "'%s' gets no gradient: the loss does not depend on its layer. Name other layers "
+                              "(lora.layers, lora.also)",
+                              p->name);
+    }
+    return MIXT_OK;
 }
 
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups)

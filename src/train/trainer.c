@@ -102,6 +102,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
                           "compress tell each other of their moments in fp32",
                           mixt_dtype_name(t->settings.moments));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
+    MIXT_TRY(mixt__adapters_check(t->train->graph));
     MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->device, true, mixt__optimizer_moments(&t->settings.optimizer),

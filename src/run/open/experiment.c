@@ -7,6 +7,7 @@
 #include "data/text/inputs_text.h"
 #include "mixt/tokenizer.h"
 #include "run/open/device_sums.h"
+#include "run/open/lora.h"
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "run/open/teacher.h"
@@ -466,6 +467,7 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }
+    MIXT_TRY(mixt__experiment_lora(e->config, &e->context->arena, &model.lora));
     if (e->distillation)
         MIXT_TRY(mixt__distillation_fit(e, &model));
     MIXT_TRY(make_trainer(e, &model));

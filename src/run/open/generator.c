@@ -7,6 +7,7 @@
 #include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
+#include "run/open/lora.h"
 #include "run/open/policy.h"
 #include "run/open/weights.h"
 #include "store/safetensors.h"
@@ -88,16 +89,28 @@ static mixt_status make_model(const mixt_config *config, const mixt__zoo_entry *
 
 /** Makes a generator with the weights of a run, or of a folder that another program wrote: then with its names. */
 static mixt_status make_generator(mixt_context *context, const mixt_config *config, const mixt__model *model,
-                                  const mixt_generator_options *options, const char *foreign,
+                                  const mixt_generator_options *options, const char *foreign, int64_t tokens,
                                   mixt_generator **generator)
 {
     mixt__name_facts facts;
     mixt__weights_request request = {.path = foreign, .facts = &facts, .positions = options->context};
-    request.vocab = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    request.vocab = tokens;
     if (foreign)
         MIXT_TRY(mixt__experiment_names(config, &request.names, &facts));
     mixt_status status = mixt__generator_make(context, model, options, foreign ? &request : NULL, generator);
     return status == MIXT_OK ? MIXT_OK : MIXT_ERROR_STATE;
+}
+
+/** The same of a run whose weights are adapters alone: those that they stand beside are where the run began. */
+static mixt_status make_adapted(mixt_context *context, const mixt_config *config, const mixt__model *model,
+                                const mixt_generator_options *options, int64_t tokens, mixt_generator **generator)
+{
+    mixt_generator_options base = *options;
+    base.weights = mixt__config_string(config, MIXT_KEY_INIT);
+    mixt_status status = make_generator(context, config, model, &base, base.weights, tokens, generator);
+    if (status != MIXT_OK)
+        return status;
+    return mixt__context_note(context, mixt__weights_load((*generator)->inner.params, options->weights));
 }
 
 /** @param foreign the folder of another program's model; NULL: weights are a run's
@@ -115,13 +128,20 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
     if (!sizes)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator");
     options.context = seq ? seq : entry->tokens;
+    bool partial = false;
     if (!foreign)
+        MIXT_TRY(mixt__weights_are_partial(weights, &partial));
+    if (partial && !tokens && *tokenizer)
+        tokens = (*tokenizer)->size;
+    if (!foreign && !partial)
         MIXT_TRY(count_tokens(config, weights, tokenizer, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
+    MIXT_TRY(mixt__experiment_lora(config, &context->arena, &model.lora));
     MIXT_TRY(mixt__config_policy(config, &all));
     MIXT_TRY(mixt__run_last_policy(all, &policy));
     options.policy = policy;
-    mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
+    mixt_status status = partial ? make_adapted(context, config, &model, &options, tokens, generator)
+                                 : make_generator(context, config, &model, &options, foreign, tokens, generator);
     mixt_policy_free(policy);
     MIXT_TRY(status);
     mixt__generator *core = &(*generator)->inner;

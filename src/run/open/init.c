@@ -4,6 +4,7 @@
 #include "api/weights.h"
 #include "data/data.h"
 #include "data/text/inputs_text.h"
+#include "run/open/adapter.h"
 #include "run/open/hf_folder.h"
 #include "run/open/init_rows.h"
 #include "run/open/inputs.h"
@@ -110,7 +111,7 @@ static void fill_request(const mixt__experiment *e, const mixt__init_rows *rows,
     request->row_count = rows->count;
 }
 
-mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
+static mixt_status init_base(mixt__experiment *e, bool load, mixt__note *note, void *user)
 {
     const char *path = mixt__config_string(e->config, MIXT_KEY_INIT);
     mixt__name_facts facts;
@@ -134,4 +135,15 @@ mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *no
     mixt__weights_close(weights);
     mixt__init_rows_close(&rows);
     return status;
+}
+
+mixt_status mixt__experiment_base(mixt__experiment *e)
+{
+    return init_base(e, true, NULL, NULL);
+}
+
+mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
+{
+    MIXT_TRY(init_base(e, load, note, user));
+    return mixt__experiment_adapter_init(e, load, note, user);
 }

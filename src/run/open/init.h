@@ -14,8 +14,10 @@ typedef void mixt__note(void *user, const char *format, ...);
 /** Loads all weights of a compiled trainer from a folder of another program. `warn` hears what it has beside them. */
 mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder, mixt__note *warn, void *user);
 
-/** Loads the weights that `init` names, if it names any; without `load` only sees whether that file is there and fits
- *  the model. `note` hears what was taken and what was not; NULL: nobody does. */
+/** Loads the weights that `init` names into parameters that are no adapters'. */
+mixt_status mixt__experiment_base(mixt__experiment *e);
+/** Loads the weights that `init` names, and the adapter of `lora.init`, if it names any; without `load` only sees
+ * whether that file is there and fits the model. `note` hears what was taken and what was not; NULL: nobody does. */
 mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user);
 
 #endif

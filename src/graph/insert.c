@@ -1,5 +1,5 @@
 /* Moving nodes that were appended to where they belong. */
-#include "passes/passes.h"
+#include "graph/graph.h"
 
 static mixt_status no_memory(void)
 {
