@@ -1,6 +1,7 @@
 /* mixt data: conversations as a model sees them, before they are trained on. */
 #include "cli/commands.h"
 
+#include "cli/conversations.h"
 #include "cli/support.h"
 
 #include <mixt/chat.h>
@@ -27,20 +28,34 @@ static mixt_status render(const cli_args *args)
 
 static int run(const cli_args *args)
 {
-    if (!cli_given(args, "render"))
-        return cli_usage(args->command, "name a template by --render TEMPLATE");
-    return render(args) == MIXT_OK ? CLI_OK : cli_failed();
+    if (cli_given(args, "render"))
+        return render(args) == MIXT_OK ? CLI_OK : cli_failed();
+    if (!cli_given(args, "model"))
+        return cli_usage(args->command, "name a model's folder by --model FOLDER, or a template by --render TEMPLATE");
+    return cli_conversations(args) == MIXT_OK ? CLI_OK : cli_failed();
 }
 
 const cli_command cli_data_command = {
     .name = "data",
     .summary = "look at conversations as a model sees them",
     .description =
+        "Reads DATA as training would: JSON lines, or one JSON array, of conversations or instructions, whose form is "
+        "found by looking at the rows. Prints what they become with the tokenizer and the chat template of a model's "
+        "folder: how many tokens, how many of them are trained, how long rows are, how many are cut. --show prints "
+        "samples too, the trained part of each coloured, or between [[ and ]] where the output is no terminal.\n\n"
         "--render prints the text that a chat template makes of messages, and nothing else; where the template "
         "refuses them, its own message is the failure. MIXT_NOW fixes the time that templates see.",
-    .arguments = {{"DATA", CLI_ARGUMENT_FILE, .help = "with --render: JSON with messages"}},
+    .arguments = {{"DATA", CLI_ARGUMENT_FILE, .help = "conversations; with --render: JSON with messages"}},
     .options =
         {
+            {"model", 'm', CLI_TEXT, "FOLDER", .help = "folder of the tokenizer and the chat template"},
+            {"template", 't', CLI_TEXT, "FILE", .help = "another chat template than the folder's"},
+            {"loss-on", 'l', CLI_CHOICE, "WHICH", .choices = "assistant|all|last", .fallback = "assistant",
+             .help = "which tokens are trained, as data.loss_on"},
+            {"seq", 's', CLI_INT, "N", .min = 1, .max = 1048576, .fallback = "2048",
+             .help = "longest row, as data.seq: what is longer is cut"},
+            {"show", 'n', CLI_INT, "N", .min = 0, .max = 1e9, .fallback = "0", .help = "print the first N samples"},
+            {"json", 'j', CLI_FLAG, .help = "print one JSON object"},
             {"render", 'r', CLI_TEXT, "TEMPLATE",
              .help = "print what this chat template makes of the messages in DATA"},
             {"generation-prompt", 'g', CLI_FLAG, .help = "with --render: end with what the answer begins with"},
@@ -49,6 +64,7 @@ const cli_command cli_data_command = {
         },
     .examples =
         {
+            {"mixt data chats.jsonl --model Qwen3-0.6B --show 3", "what is trained of the first three"},
             {"mixt data --render chat_template.jinja messages.json --generation-prompt", "what a model is asked"},
         },
     .see_also = "train|tokenize",

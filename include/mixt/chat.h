@@ -1,11 +1,12 @@
-/* How do conversations become text? By the template that comes with a model: Jinja, of which what chat templates use is
- * known here; anything else is refused by name and line. A template is untrusted input: a rendering has a bounded
- * number of steps and bytes.
+/* How do conversations become text, and which of it is trained? By the template that comes with a model: Jinja, of
+ * which what chat templates use is known here; anything else is refused by name and line. A template is untrusted
+ * input: a rendering has a bounded number of steps and bytes.
  */
 #ifndef MIXT_CHAT_H
 #define MIXT_CHAT_H
 
-#include "mixt/types.h"
+#include "mixt/data.h"
+#include "mixt/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,6 +49,41 @@ MIXT_API mixt_status mixt_chat_render(const mixt_chat_template *chat, const char
 /** The same of messages in a file; `text` is freed with mixt_free. */
 MIXT_API mixt_status mixt_chat_render_file(const mixt_chat_template *chat, const char *path,
                                            const mixt_chat_render_options *options, char **text, int64_t *size);
+
+/* ---- sets of conversations and instructions ---- */
+
+/** What a set of kind chat ("chat:FILE.jsonl") holds. Texts belong to the set. */
+typedef struct mixt_chat_info {
+    const char *form;          /**< of its rows: "messages", "prompt_completion", "conversational_prompt_completion",
+                                    "text", "alpaca", "sharegpt" */
+    const char *chat_template; /**< file that the template was read from; NULL: there is none */
+    int64_t rows;              /**< of the part */
+    int64_t samples;           /**< rows with something to train */
+    int64_t tokens;            /**< of all samples, once cut */
+    int64_t trained_tokens;    /**< of those the ones that count in a loss: never the first of a sample */
+    int64_t cut;               /**< rows that had more tokens than data.seq and one */
+    int64_t untrained;         /**< rows left out, for want of anything to train */
+    int64_t lost;              /**< those of them that lost all of it by the cut */
+    int64_t shortest, median, longest; /**< tokens of a sample, before it is cut */
+} mixt_chat_info;
+/** @param info set to what belongs to the set; NULL on failure: the set is of another kind */
+MIXT_API mixt_status mixt_chat_describe(const mixt_data *data, const mixt_chat_info **info);
+
+/** One sample of such a set: a row of the file, however rows of batches are packed. */
+typedef struct mixt_chat_sample {
+    int64_t line;  /**< of the file, from 1 */
+    int64_t count; /**< tokens */
+    int64_t whole; /**< tokens before it was cut */
+} mixt_chat_sample;
+/**
+ * @param index from 0, below mixt_chat_info.samples
+ * @param tokens room for `count` of them; NULL: they are not wanted
+ * @param trained the same: whether each counts in a loss
+ */
+MIXT_API mixt_status mixt_chat_read(const mixt_data *data, int64_t index, mixt_chat_sample *sample, int32_t *tokens,
+                                    bool *trained);
+/** The set's tokenizer, valid until it is closed; NULL: it has none. */
+MIXT_API const mixt_tokenizer *mixt_data_tokenizer(const mixt_data *data);
 
 #ifdef __cplusplus
 }

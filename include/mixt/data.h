@@ -39,6 +39,13 @@ typedef enum mixt_missing {
     MIXT_MISSING_FILL, /**< the mean does, and a feature of 0 and 1 says where; rows without a target are left out */
 } mixt_missing;
 
+/** Which tokens of conversations are trained. */
+typedef enum mixt_loss_on {
+    MIXT_LOSS_ON_ASSISTANT = 0, /**< answers of the assistant, and completions */
+    MIXT_LOSS_ON_ALL,           /**< all */
+    MIXT_LOSS_ON_LAST,          /**< the last answer of each conversation, and completions */
+} mixt_loss_on;
+
 /** How to open a data set. */
 typedef struct mixt_data_options {
     size_t struct_size;
@@ -51,7 +58,7 @@ typedef struct mixt_data_options {
     uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default MIXT_AUTO: `seed` */
     bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
     uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; default MIXT_AUTO: `seed` */
-    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; labelled, parallel: at most,
+    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; labelled, chat, parallel: at most,
                               longer texts are cut, longer pairs left out;
                               default 256 */
     int64_t limit;       /**< use only the first N samples of the part; 0: all */
@@ -139,6 +146,10 @@ typedef struct mixt_data_options {
                                      opens; default NULL: nobody does */
     void *user;                 /**< for it */
     const char *inputs; /**< npy, npz: name of the array of samples; default: by names (x, images, data …) and shapes */
+    const char *chat_template; /**< chat: file of the template that makes text of conversations, or a folder that has
+                                    one; default: that of the folder `vocab`, where it has one */
+    mixt_loss_on loss_on;      /**< chat: which tokens are trained; default MIXT_LOSS_ON_ASSISTANT */
+    bool unpacked;             /**< chat: each sample has a row of a batch to itself; default: short ones share rows */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \

@@ -1,6 +1,7 @@
 /* Opening a set by its spec. The table of kinds is the only place that knows them all. */
 #include "data/audio/audio.h"
 #include "data/buckets.h"
+#include "data/chat/chat.h"
 #include "data/image/folder.h"
 #include "data/table/array_files.h"
 #include "data/text/inputs_text.h"
@@ -102,9 +103,11 @@ static mixt_status check_numbers(const mixt_data_options *options)
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
-        (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_FILL)
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d, normalise %d or missing %d is not an allowed value",
-                          (int)options->target, (int)options->normalise, (int)options->missing);
+        (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_FILL ||
+        (unsigned)options->loss_on > MIXT_LOSS_ON_LAST)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "data: target %d, normalise %d, missing %d or loss_on %d is not an allowed value",
+                          (int)options->target, (int)options->normalise, (int)options->missing, (int)options->loss_on);
     return MIXT_OK;
 }
 
@@ -183,6 +186,17 @@ static mixt_status take_lengths(mixt_data_options *o)
     return MIXT_OK;
 }
 
+static mixt_status check_vocab_size(const mixt_data *data)
+{
+    int64_t size = data->options.vocab_size;
+    bool bytes = data->kind->uses & MIXT_DATA_PAIRS; // else words
+    int64_t least = bytes ? 257 : 16;
+    if (size && size < least)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected %lld (%s) to %d", (long long)size,
+                          (long long)least, bytes ? "all bytes and an end" : "special tokens and a few words", 1 << 24);
+    return MIXT_OK;
+}
+
 /** An option that the kind would pass over is a mistake of somebody's. */
 static mixt_status check_used(const mixt_data *data)
 {
@@ -231,6 +245,9 @@ static mixt_status check_used(const mixt_data *data)
         {"counts", MIXT_DATA_RATINGS, o->counts},
         {"numbers", MIXT_DATA_RATINGS, o->user_numbers || o->item_numbers},
         {"times", MIXT_DATA_RATINGS, o->times},
+        {"template", MIXT_DATA_CHAT, o->chat_template && *o->chat_template},
+        {"loss_on", MIXT_DATA_CHAT, o->loss_on != MIXT_LOSS_ON_ASSISTANT},
+        {"pack", MIXT_DATA_CHAT, o->unpacked},
         {"normalise", MIXT_DATA_NUMBERS, o->normalise != MIXT_NORMALISE_STANDARD},
         {"shape", MIXT_DATA_SHAPE, o->shape},
         {"classes", MIXT_DATA_CLASSES, o->classes},
@@ -238,13 +255,7 @@ static mixt_status check_used(const mixt_data *data)
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].set)
             MIXT_TRY(mixt__data_check_use(data, options[i].name, options[i].group));
-    bool bytes = data->kind->uses & MIXT_DATA_PAIRS; // else words
-    int64_t least = bytes ? 257 : 16;
-    if (o->vocab_size && o->vocab_size < least)
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected %lld (%s) to %d",
-                          (long long)o->vocab_size, (long long)least,
-                          bytes ? "all bytes and an end" : "special tokens and a few words", 1 << 24);
-    return MIXT_OK;
+    return check_vocab_size(data);
 }
 
 mixt_status mixt__need_seq(const mixt_data *data)
@@ -268,9 +279,10 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,        &o->tokenizer,
-                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name, &o->text,
-                              &o->users, &o->items,     &o->columns,    &o->drop,        &o->inputs};
+    const char **strings[] = {&o->split,       &o->shape,  &o->labels,       &o->means,      &o->stds,
+                              &o->tokenizer,   &o->vocab,  &o->val_files,    &o->test_files, &o->source_name,
+                              &o->target_name, &o->text,   &o->users,        &o->items,      &o->columns,
+                              &o->drop,        &o->inputs, &o->chat_template};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -37,6 +37,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_SAMPLES = 1 << 13, // samples, where none is read: elsewhere there is a warning
     MIXT_DATA_COLUMNS = 1 << 15, // columns, drop
     MIXT_DATA_INPUTS = 1 << 16,  // inputs
+    MIXT_DATA_CHAT = 1 << 17,    // chat_template, loss_on, unpacked
     MIXT_DATA_SEQ = 1 << 14,     // seq: has a default, so that it takes a configuration to know whether it was set
 } mixt__data_uses;
 

@@ -1,6 +1,7 @@
 /* Which kind of data a path looks like: by the files of a folder, by a name's ending, by a file's first bytes.
  */
 #include "data/audio/audio.h"
+#include "data/chat/chat.h"
 #include "data/image/folder.h"
 #include "data/table/array_files.h"
 #include "data/text/inputs_text.h"
@@ -35,6 +36,8 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
     if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
         mixt__path_find(data, path, "train.bin"))
         return &mixt__data_cifar;
+    if (mixt__chat_is_in(data, path))
+        return &mixt__data_chat;
     if (mixt__path_find(data, path, "train.tokens"))
         return &mixt__data_tokens;
     if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
@@ -61,11 +64,13 @@ const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path)
         const char *ending;
         const mixt__data_kind *kind;
     } endings[] = {
-        {".csv", &mixt__data_csv},     {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv},  {".npy", &mixt__data_npy},    {".npz", &mixt__data_npz},
-        {".dat", &mixt__data_ratings}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
-        {".idx", &mixt__data_idx},     {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
-        {"/train", &mixt__data_idx},   {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
+        {".csv", &mixt__data_csv},      {".csv.gz", &mixt__data_csv},    {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv},   {".npy", &mixt__data_npy},       {".npz", &mixt__data_npz},
+        {".dat", &mixt__data_ratings},  {"-ubyte", &mixt__data_idx},     {"-ubyte.gz", &mixt__data_idx},
+        {".idx", &mixt__data_idx},      {".txt", &mixt__data_text},      {".txt.gz", &mixt__data_text},
+        {"/train", &mixt__data_idx},    {"/test", &mixt__data_idx},      {".tokens", &mixt__data_tokens},
+        {".jsonl", &mixt__data_chat},   {".jsonl.gz", &mixt__data_chat}, {".json", &mixt__data_chat},
+        {".json.gz", &mixt__data_chat},
     };
     const mixt__data_kind *kind = mixt__data_kind_find(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))

@@ -174,6 +174,9 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
     const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
     if (*vocab)
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_VOCAB, "", vocab));
+    const char *chat = mixt__config_string(config, MIXT_KEY_DATA_TEMPLATE);
+    if (*chat)
+        MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_TEMPLATE, "", chat));
     char prefix[32];
     snprintf(prefix, sizeof prefix, "%s:", kind);
     if (strncmp(path, prefix, strlen(prefix)))

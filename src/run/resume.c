@@ -258,8 +258,9 @@ static bool same_place(const char *a, const char *b)
 /** The run's own names of files stay, where a setting names the same ones in another way. */
 static mixt_status keep_names(const mixt_config *before, mixt_config *now)
 {
-    static const mixt__config_key keys[] = {MIXT_KEY_INIT,       MIXT_KEY_DATA_PATH,  MIXT_KEY_DATA_LABELS,
-                                            MIXT_KEY_DATA_VOCAB, MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS};
+    static const mixt__config_key keys[] = {MIXT_KEY_INIT,         MIXT_KEY_DATA_PATH,  MIXT_KEY_DATA_LABELS,
+                                            MIXT_KEY_DATA_VOCAB,   MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS,
+                                            MIXT_KEY_DATA_TEMPLATE};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *was = mixt__config_string(before, keys[i]), *is = mixt__config_string(now, keys[i]);
         char setting[9000];

@@ -90,7 +90,8 @@ static mixt_status set_path(mixt_chat_template *chat, char *path)
     return path ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read a template");
 }
 
-static mixt_status read_folder(mixt_chat_template *chat, const char *folder)
+/** @param needed whether it is a failure that the folder has no template */
+static mixt_status read_folder(mixt_chat_template *chat, const char *folder, bool needed)
 {
     mixt__arena arena = {0};
     json_t *config = NULL;
@@ -100,10 +101,13 @@ static mixt_status read_folder(mixt_chat_template *chat, const char *folder)
     if (arena.short_of_memory)
         MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "no memory to read a template"));
     if (mixt__path_is_file(about)) {
+        MIXT_TRY_CLEANUP(set_path(chat, mixt__strdup(about)));
         MIXT_TRY_CLEANUP(read_config(about, &config));
         MIXT_TRY_CLEANUP(keep_special(chat, config));
     }
     bool alone = mixt__path_is_file(file); // newer folders have the template in a file of its own
+    if (!needed && !alone && !json_object_get(config, "chat_template"))
+        goto cleanup;
     if (!alone && !config)
         MIXT_TRY_CLEANUP(
             mixt__fail(MIXT_ERROR_FILE, "%s: neither chat_template.jinja nor tokenizer_config.json is there", folder));
@@ -130,23 +134,58 @@ static mixt_status read_file(mixt_chat_template *chat, const char *path)
     return status;
 }
 
+static mixt_chat_template *make_template(const char *path)
+{
+    mixt_chat_template *made = mixt__alloc(sizeof *made);
+    if (made && (made->special = json_object()))
+        return made;
+    mixt__free(made);
+    mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read a template", path);
+    return NULL;
+}
+
+/** Takes `made` over. */
+static mixt_status hand_out(mixt_status status, mixt_chat_template *made, mixt_chat_template **chat)
+{
+    if (status == MIXT_OK)
+        *chat = made;
+    else
+        mixt_chat_template_free(made);
+    return status;
+}
+
 mixt_status mixt_chat_template_read(const char *path, mixt_chat_template **chat)
 {
     MIXT_TRY(mixt__need(chat));
     *chat = NULL;
     MIXT_TRY(mixt__need(path));
-    mixt_chat_template *made = mixt__alloc(sizeof *made);
-    if (!made || !(made->special = json_object())) {
-        mixt__free(made);
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read a template", path);
+    mixt_chat_template *made = make_template(path);
+    if (!made)
+        return MIXT_ERROR_MEMORY;
+    return hand_out(mixt__path_is_directory(path) ? read_folder(made, path, true) : read_file(made, path), made, chat);
+}
+
+mixt_status mixt__chat_template_find(const char *path, const char *folder, mixt_chat_template **chat)
+{
+    bool named = path && *path;
+    *chat = NULL;
+    mixt_chat_template *made = make_template(named ? path : "tokenizer_config.json");
+    if (!made)
+        return MIXT_ERROR_MEMORY;
+    mixt_status status = MIXT_OK;
+    if (folder && *folder)
+        status = read_folder(made, folder, false);
+    if (status == MIXT_OK && named) { // with the folder's tokens, and its own where it names some
+        mixt__template_free(made->read);
+        made->read = NULL;
+        status = mixt__path_is_directory(path) ? read_folder(made, path, true) : read_file(made, path);
     }
-    mixt_status status = mixt__path_is_directory(path) ? read_folder(made, path) : read_file(made, path);
-    if (status != MIXT_OK) {
-        mixt_chat_template_free(made);
-        return status;
-    }
-    *chat = made;
-    return MIXT_OK;
+    return hand_out(status, made, chat);
+}
+
+const char *mixt__chat_special(const mixt_chat_template *chat, const char *name)
+{
+    return json_string_value(json_object_get(chat->special, name));
 }
 
 void mixt_chat_template_free(mixt_chat_template *chat)

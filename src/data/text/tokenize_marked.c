@@ -35,16 +35,60 @@ static mixt_status encode_part(const mixt_tokenizer *t, void *worker, const unsi
     return status;
 }
 
+static mixt_status encode_stretch(const mixt_tokenizer *t, void *worker, const unsigned char *text,
+                                  mixt__stretch stretch, mixt__tokens *tokens)
+{
+    return stretch.id >= 0
+               ? add(tokens, stretch.id)
+               : encode_part(t, worker, text + stretch.begin, stretch.end - stretch.begin, stretch.begin == 0, tokens);
+}
+
 mixt_status mixt__tokenizer_encode_marked(const mixt_tokenizer *t, void *worker, const void *text, int64_t size,
                                           mixt__tokens *tokens)
 {
     for (int64_t at = 0; at < size;) {
         mixt__stretch next = mixt__added_next(&t->added, text, size, at, false);
-        MIXT_TRY(next.id >= 0 ? add(tokens, next.id)
-                              : encode_part(t, worker, (const unsigned char *)text + next.begin, next.end - next.begin,
-                                            next.begin == 0, tokens));
+        MIXT_TRY(encode_stretch(t, worker, text, next, tokens));
         at = next.end;
     }
+    return MIXT_OK;
+}
+
+/** How many tokens, from `begin` on, the text up to `cut` has in common with the whole; the cut is inside a stretch. */
+static mixt_status common_tokens(const mixt_tokenizer *t, void *worker, const unsigned char *text,
+                                 mixt__stretch stretch, int64_t cut, const mixt__tokens *whole, int64_t begin,
+                                 int64_t *common)
+{
+    mixt__tokens own = {0};
+    stretch.end = cut;
+    mixt_status status = stretch.id >= 0 ? mixt__tokenizer_encode_marked(t, worker, text, cut, &own)
+                                         : encode_stretch(t, worker, text, stretch, &own);
+    *common = begin;
+    for (int64_t i = 0; i < own.count && *common < whole->count && own.ids[i] == whole->ids[*common]; i++)
+        ++*common;
+    mixt__tokens_free(&own);
+    return status;
+}
+
+mixt_status mixt__tokenizer_encode_cut(const mixt_tokenizer *t, void *worker, const void *text, int64_t size,
+                                       const int64_t *cuts, int64_t count, int64_t *places, mixt__tokens *tokens)
+{
+    int64_t first = tokens->count, done = 0;
+    for (int64_t at = 0; at < size;) {
+        mixt__stretch next = mixt__added_next(&t->added, text, size, at, false);
+        int64_t before = tokens->count;
+        MIXT_TRY(encode_stretch(t, worker, text, next, tokens));
+        for (; done < count && cuts[done] < next.end; done++) {
+            if (cuts[done] <= next.begin)
+                places[done] = before;
+            else
+                MIXT_TRY(common_tokens(t, worker, text, next, cuts[done], tokens, next.id >= 0 ? first : before,
+                                       &places[done]));
+        }
+        at = next.end;
+    }
+    while (done < count)
+        places[done++] = tokens->count;
     return MIXT_OK;
 }
 

@@ -156,6 +156,9 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     o.source_name = text(e, MIXT_KEY_DATA_SOURCE);
     o.target_name = text(e, MIXT_KEY_DATA_TARGET);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
+    o.chat_template = text(e, MIXT_KEY_DATA_TEMPLATE);
+    o.loss_on = (mixt_loss_on)mixt__config_choice(e->config, MIXT_KEY_DATA_LOSS_ON);
+    o.unpacked = !mixt__config_bool(e->config, MIXT_KEY_DATA_PACK);
     int64_t buckets = number(e, MIXT_KEY_DATA_BUCKETS);
     o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))

@@ -36,7 +36,7 @@ mixt_status mixt__hf_folder_check_text(const char *folder, const mixt_config *co
 {
     bool named = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
                  !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
-    if (named || (strcmp(kind, "text") && strcmp(kind, "labelled")))
+    if (named || (strcmp(kind, "text") && strcmp(kind, "labelled") && strcmp(kind, "chat")))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG,
                       "%s: has no tokenizer, and other tokens than its own are noise to it: put its tokenizer.json, or "

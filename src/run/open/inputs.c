@@ -20,9 +20,12 @@
 
 enum { PATH_BYTES = 4400 };
 
+#define MIXT_TEMPLATE_FILE "chat_template.jinja"
+
 /** Names that a vocabulary's files may have: of each row the first that is there. */
 static const char *const vocabulary_files[][2] = {
-    {"encoder.json", "vocab.json"}, {"vocab.bpe", "merges.txt"}, {"vocab.txt", NULL}, {"tokenizer.json", NULL}};
+    {"encoder.json", "vocab.json"},  {"vocab.bpe", "merges.txt"}, {"vocab.txt", NULL}, {"tokenizer.json", NULL},
+    {"tokenizer_config.json", NULL}, {MIXT_TEMPLATE_FILE, NULL}}; // what conversations need
 
 enum { VOCABULARY_FILES = sizeof vocabulary_files / sizeof vocabulary_files[0] };
 
@@ -46,6 +49,33 @@ static mixt_status copy_vocabulary(const char *folder, const char *vocab)
     return MIXT_OK;
 }
 
+/** A template of its own, where that is a file that can be copied as it is, takes the place of the vocabulary's. */
+static mixt_status copy_template(const char *folder, const char *chat_template)
+{
+    char to[PATH_BYTES];
+    size_t length = strlen(chat_template);
+    if (!length || (length > 5 && !strcmp(chat_template + length - 5, ".json")) ||
+        mixt__path_is_directory(chat_template))
+        return MIXT_OK;
+    if (snprintf(to, sizeof to, "%s/%s/%s", folder, MIXT_VOCAB_FOLDER, MIXT_TEMPLATE_FILE) >= (int)sizeof to)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    return mixt__same_file(chat_template, to) ? MIXT_OK : mixt__file_copy(chat_template, to);
+}
+
+/** The configuration names the template that the run has a copy of. */
+static mixt_status name_template(const char *folder, mixt_config *config)
+{
+    char setting[PATH_BYTES];
+    if (!*mixt__config_string(config, MIXT_KEY_DATA_TEMPLATE))
+        return MIXT_OK;
+    if (snprintf(setting, sizeof setting, "data.template=%s/%s/%s", folder, MIXT_VOCAB_FOLDER, MIXT_TEMPLATE_FILE) >=
+        (int)sizeof setting)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    if (!mixt__path_is_file(strchr(setting, '=') + 1))
+        return MIXT_OK;
+    return mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_DATA_TEMPLATE));
+}
+
 mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config)
 {
     char setting[PATH_BYTES];
@@ -54,6 +84,7 @@ mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
     if (stat(strchr(setting, '=') + 1, &facts) || !S_ISDIR(facts.st_mode))
         return MIXT_OK;
+    MIXT_TRY(name_template(folder, config));
     return mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_DATA_VOCAB));
 }
 
@@ -168,8 +199,10 @@ mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
     const char *vocab = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
     if (!*vocab && e->train && e->train->options.vocab)
         vocab = e->train->options.vocab; // learned from the data
-    if (*vocab)
+    if (*vocab) {
         MIXT_TRY(copy_vocabulary(folder, vocab));
+        MIXT_TRY(copy_template(folder, mixt__config_string(e->config, MIXT_KEY_DATA_TEMPLATE)));
+    }
     if (e->train->learned && snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER) < (int)sizeof path)
         MIXT_TRY(mixt__vocabulary_write(&e->train->tokenizer->vocabulary, path));
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);

@@ -26,7 +26,7 @@ static const char *text(const mixt_config *config, mixt__config_key key)
 static mixt_status open_named(const mixt_config *config, const char *kind, const char *vocab,
                               mixt_tokenizer **tokenizer)
 {
-    bool reads = !strcmp(kind, "text") || !strcmp(kind, "labelled");
+    bool reads = !strcmp(kind, "text") || !strcmp(kind, "labelled") || !strcmp(kind, "chat");
     bool named = !strcmp(kind, "tokens") || !strcmp(kind, "parallel"); // which have none of themselves
     if (!reads && !(named && *vocab))
         return MIXT_OK;
