@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/checkpoint_option.h"
+#include "cli/gguf.h"
 #include "cli/json.h"
 #include "cli/tokenize_progress.h"
 
@@ -52,6 +53,10 @@ static int print(const cli_args *args, const mixt_export_report *made)
 static int run(const cli_args *args)
 {
     mixt_export_report made;
+    if (cli_gguf_check(args) != MIXT_OK)
+        return cli_failed();
+    if (cli_flag(args, "gguf"))
+        return cli_gguf(args);
     mixt_export_options options =
         MIXT_OPTIONS(mixt_export_options, .weights = cli_text(args, "checkpoint"), .folder = cli_text(args, "out"),
                      .dtype = mixt_dtype_parse(cli_text(args, "dtype")), .vocab = cli_int(args, "vocab"),
@@ -76,14 +81,18 @@ const cli_command cli_export = {
         "gpt, llama, bert_mlm and bert_classify have the names and layouts of Hugging Face transformers, resnet and "
         "vgg those of torchvision (config.json has \"torchvision\": false where torchvision's model of that name has "
         "other sizes). Other models keep mixt's names and have no config.json. inputs.json holds shape, mean, std and "
-        "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
+        "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.\n\n"
+        "--gguf writes one GGUF file instead, for llama.cpp, of a run of gpt or llama, or of a Hugging Face folder "
+        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf).",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
+                   .help = "run directory written by 'mixt train'; with --gguf also a Hugging Face folder"}},
     .options =
         {
             CLI_CHECKPOINT_OPTION,
             {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
-            {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; it is created if needed"},
+            CLI_GGUF_OPTIONS,
+            {"out", 'o', CLI_TEXT, "PATH", .help = "folder to write to; it is created if needed; with --gguf the file"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
              .help = "tokens without padding; 0: as in the data",
              .more = "Of gpt, llama, bert_mlm and bert_classify; rows past N are left out"},
@@ -95,6 +104,7 @@ const cli_command cli_export = {
         {
             {"mixt export runs/gpt --dtype bf16 --out gpt2-mine", "for transformers.GPT2LMHeadModel.from_pretrained"},
             {"mixt train configs/gpt.yaml data.path=FILE init=gpt2-mine", "train on from those weights"},
+            {"mixt export runs/gpt --gguf --type q8_0 --out gpt.gguf", "for llama.cpp"},
         },
     .see_also = "train|convert",
     .run = run,

@@ -78,6 +78,38 @@ typedef struct mixt_export_report {
  */
 MIXT_API mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report);
 
+/** How to write a GGUF file. */
+typedef struct mixt_gguf_options {
+    size_t struct_size;
+    const char *type;    /**< "f32", "f16", "bf16" (default), "q8_0" or "q4_0": of the matrices; vectors are F32 */
+    const char *weights; /**< of a run: "final" (default), "best", "last", or the number of a checkpoint */
+    const char *file;    /**< to write; default: model-TYPE.gguf in RUN/export, or in the folder */
+    int64_t vocab;       /**< of a run: tokens that are real, as in mixt_export_options; 0: as it says */
+    bool overwrite;      /**< replaces a file that is there; else that is an error */
+    mixt_progress_fn *progress; /**< as in mixt_export_options */
+    void *user;                 /**< for it */
+} mixt_gguf_options;
+MIXT_API void mixt_gguf_options_default(mixt_gguf_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_gguf_options .struct_size = sizeof(mixt_gguf_options)
+
+/** What was written. After a failure it holds what was known by then. */
+typedef struct mixt_gguf_report {
+    char *file; /**< for mixt_free */
+    int64_t tensors, bytes;
+    const char *architecture; /**< in the words of GGUF */
+    char *note;               /**< what the file cannot say of the model, in words, for mixt_free; NULL: nothing */
+} mixt_gguf_report;
+
+/**
+ * Writes a language model as one GGUF file, for llama.cpp: weights, tokenizer and template of conversations. Q8_0 and
+ * Q4_0 are ggml's own blocks; of Q4_0, the output head (or the embedding that is it) stays in Q8_0. What GGUF's
+ * architecture would compute otherwise is refused by name.
+ * @param run folder of a run, or a Hugging Face folder with config.json, weights and a tokenizer.
+ * @param options NULL: all defaults.
+ * @param report may be NULL. Its texts are the caller's, also after a failure.
+ */
+MIXT_API mixt_status mixt_gguf_write(const char *run, const mixt_gguf_options *options, mixt_gguf_report *report);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,7 @@
 #include "num/num.h"
 #include "mixt/num.h"
 #include "store/file.h"
-#include "store/weights.h"
+#include "store/view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -117,18 +117,12 @@ static mixt_status check_range(const exporter *x, const char *name, int64_t coun
     return MIXT_OK;
 }
 
-static mixt_status fetch(void *argument, int64_t index, const void **data)
+/** The numbers of an entry in their new layout, FP32, in x->moved. */
+static mixt_status move_entry(exporter *x, int64_t index)
 {
-    exporter *x = argument;
-    static const int64_t zero = 0;
     const mixt__name_entry *e = &x->plan.entries[index];
     const mixt__file_tensor *source = &x->file->tensors[e->here];
-    if (e->rule->layout == MIXT_LAYOUT_COUNTER) {
-        *data = &zero;
-        return MIXT_OK;
-    }
     int64_t whole = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
-    int64_t count = mixt__file_tensor_count(e->there.dtype, e->there.rank, e->there.dims);
     MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
     MIXT_TRY(mixt__safetensors_check(x->file));
     if (!x->request->not_finite)
@@ -136,6 +130,20 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
                                       "nothing is exported of weights that are damaged, or of training that went "
                                       "wrong, unless you ask for that (--not-finite)"));
     mixt__name_to_there(&x->plan, e, x->here, x->moved);
+    return MIXT_OK;
+}
+
+static mixt_status fetch(void *argument, int64_t index, const void **data)
+{
+    exporter *x = argument;
+    static const int64_t zero = 0;
+    const mixt__name_entry *e = &x->plan.entries[index];
+    if (e->rule->layout == MIXT_LAYOUT_COUNTER) {
+        *data = &zero;
+        return MIXT_OK;
+    }
+    MIXT_TRY(move_entry(x, index));
+    int64_t count = mixt__file_tensor_count(e->there.dtype, e->there.rank, e->there.dims);
     MIXT_TRY(check_range(x, e->there.name, count));
     *data = x->low;
     return mixt_convert(x->low, x->request->dtype, x->moved, MIXT_DTYPE_FP32, count, NULL);
@@ -150,9 +158,9 @@ static mixt_status write_weights(exporter *x)
     return mixt__safetensors_write_from(path, x->there, x->plan.count, &metadata, x->request->overwrite, fetch, x);
 }
 
-static mixt_status write_config(exporter *x)
+/** config.json of what is exported; NULL: no memory, or the family has none. */
+static char *config_of(const exporter *x)
 {
-    char path[4096];
     mixt__name_facts facts = x->request->facts;
     mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
     facts.dtype = x->request->dtype;
@@ -161,7 +169,13 @@ static mixt_status write_config(exporter *x)
         facts.vocab = x->request->vocab;
     if (x->request->positions && x->request->positions < facts.positions)
         facts.positions = x->request->positions;
-    char *text = mixt__names_config(x->request->names, &facts);
+    return mixt__names_config(x->request->names, &facts);
+}
+
+static mixt_status write_config(exporter *x)
+{
+    char path[4096];
+    char *text = config_of(x);
     if (!text)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for config.json");
     snprintf(path, sizeof path, "%s/config.json", x->request->folder);
@@ -178,6 +192,16 @@ static mixt_status write_config(exporter *x)
     return status;
 }
 
+static void finish(exporter *x)
+{
+    mixt__free(x->low);
+    mixt__free(x->moved);
+    mixt__free(x->here);
+    mixt__free(x->there);
+    mixt__name_plan_free(&x->plan);
+    mixt__safetensors_close(x->file);
+}
+
 mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors, mixt__name_differs *differs)
 {
     exporter x = {.request = request};
@@ -190,11 +214,55 @@ mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *t
         status = write_weights(&x);
     if (status == MIXT_OK && request->names)
         status = write_config(&x);
-    mixt__free(x.low);
-    mixt__free(x.moved);
-    mixt__free(x.here);
-    mixt__free(x.there);
-    mixt__name_plan_free(&x.plan);
-    mixt__safetensors_close(x.file);
+    finish(&x);
     return status;
+}
+
+/* ---- a view of the same ---- */
+
+typedef struct export_view {
+    mixt__view view;
+    exporter x;
+    int64_t moved; // the entry that x.moved has, plus 1; 0: none
+} export_view;
+
+static mixt_status view_rows(mixt__view *view, int64_t index, int64_t first, int64_t count, float *values)
+{
+    export_view *v = (export_view *)view;
+    const mixt__file_tensor *t = &v->x.there[index];
+    int64_t all = mixt__file_tensor_count(MIXT_DTYPE_FP32, t->rank, t->dims), row = t->rank ? all / t->dims[0] : 1;
+    if (v->moved != index + 1)
+        MIXT_TRY(move_entry(&v->x, index));
+    v->moved = index + 1;
+    memcpy(values, v->x.moved + first * row, (size_t)(count * row) * sizeof *values);
+    return MIXT_OK;
+}
+
+static void view_close(mixt__view *view)
+{
+    export_view *v = (export_view *)view;
+    finish(&v->x);
+    mixt__free(v);
+}
+
+mixt_status mixt__view_export(const mixt__export_request *request, mixt__view **view)
+{
+    *view = NULL;
+    export_view *v = mixt__alloc(sizeof *v);
+    if (!v)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to export it", request->source);
+    v->x.request = request;
+    mixt_status status = prepare(&v->x);
+    if (status != MIXT_OK) {
+        view_close(&v->view);
+        return status;
+    }
+    v->view = (mixt__view){.tensors = v->x.there, .count = v->x.plan.count, .rows = view_rows, .close = view_close};
+    *view = &v->view;
+    return MIXT_OK;
+}
+
+char *mixt__view_config(const mixt__export_request *request, const mixt__view *view)
+{
+    return request->names ? config_of(&((const export_view *)view)->x) : NULL;
 }

@@ -18,9 +18,8 @@
 
 enum { LONGEST = 4096 }; // of a folder's name
 
-/** Tokens that are not padding: chosen, or as many as the data has or, where the run remembers (inputs), had. */
-static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, const json_t *inputs,
-                              int64_t *vocab)
+mixt_status mixt__export_vocab(const mixt_export_options *o, const mixt_config *config, const json_t *inputs,
+                               int64_t *vocab)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
@@ -108,7 +107,7 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
     if (!mixt__format_may(r.dtype, MIXT_MAY_HOLD))
         return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as %s, not %s",
                           mixt__format_names(MIXT_MAY_HOLD, "or", names, sizeof names), mixt_dtype_name(r.dtype));
-    MIXT_TRY(real_vocab(o, config, x->inputs, &r.vocab));
+    MIXT_TRY(mixt__export_vocab(o, config, x->inputs, &r.vocab));
     MIXT_TRY(mixt__export_inputs_open(x, &r));
     report->tokens_unknown = x->unknown;
     MIXT_TRY(keep_others(run, &r, x));

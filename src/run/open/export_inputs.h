@@ -6,6 +6,8 @@
 #include "data/text/tokenizer.h"
 #include "store/weights.h"
 
+#include "mixt/weights.h"
+
 #include <jansson.h>
 
 typedef struct mixt__export_inputs {
@@ -16,6 +18,10 @@ typedef struct mixt__export_inputs {
     bool unknown;        // tokens of a vocabulary that nobody named
 } mixt__export_inputs;
 
+/** Tokens that are not padding: chosen, or as many as the data has or, where the run remembers (inputs), had
+ *  (export.c). */
+mixt_status mixt__export_vocab(const mixt_export_options *options, const mixt_config *config, const json_t *inputs,
+                               int64_t *vocab);
 /** Opens the tokenizer where another program can use it, and fills the facts that are the tokenizer's and the
  *  data's. */
 mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_request *request);
