@@ -2,8 +2,10 @@
 #include "cli/commands.h"
 
 #include "cli/checkpoint_option.h"
+#include "cli/generate_chat.h"
 #include "cli/json.h"
 #include "cli/masked.h"
+#include "cli/shown.h"
 #include "cli/support.h"
 #include "cli/term.h"
 
@@ -32,32 +34,11 @@ typedef struct output {
     int64_t length, capacity;
 } output;
 
-/** Bytes of the control character that begins here, 0 when none does; line ends and tabs steer nothing. U+0080 to
- *  U+009F are some terminals' other names for escape sequences. */
-static int64_t control_length(const unsigned char *text, int64_t length)
-{
-    if (text[0] < 0x20 || text[0] == 0x7f)
-        return text[0] != '\n' && text[0] != '\t';
-    return text[0] == 0xc2 && length > 1 && text[1] < 0xa0 ? 2 : 0;
-}
-
-static void show(FILE *stream, const char *text, int64_t length)
-{
-    for (int64_t i = 0; i < length;) {
-        int64_t control = control_length((const unsigned char *)text + i, length - i);
-        if (control)
-            fputs("\xef\xbf\xbd", stream);
-        else
-            fputc(text[i], stream);
-        i += control ? control : 1;
-    }
-}
-
 /** Whole characters; a text may hold the byte 0. */
 static mixt_status put(output *o, const char *text, int64_t length)
 {
     if (o->stream && o->terminal)
-        show(o->stream, text, length);
+        cli_show(o->stream, text, length);
     else if (o->stream)
         fwrite(text, 1, (size_t)length, o->stream);
     for (int64_t i = 0; i < length && !o->stream; i++) {
@@ -85,15 +66,31 @@ typedef struct sample {
     uint64_t seed;
     double seconds; // of the tokens, the prompt left out
     mixt_decoder *decoder;
+    mixt_stops *stops; // NULL: nothing ends it
+    bool stopped;      // by one
     output out;
 } sample;
+
+/** Text that the model made, up to where it stops. */
+static mixt_status put_made(sample *s, const char *text, int64_t size)
+{
+    if (s->stopped)
+        return MIXT_OK;
+    if (s->stops)
+        CLI_TRY(mixt_stops_put(s->stops, text, size, &text, &size, &s->stopped));
+    return put(&s->out, text, size);
+}
 
 static mixt_status end_text(sample *s)
 {
     const char *text;
     int64_t size;
     CLI_TRY(mixt_decoder_end(s->decoder, &text, &size));
-    CLI_TRY(put(&s->out, text, size));
+    CLI_TRY(put_made(s, text, size));
+    if (s->stops && !s->stopped) {
+        CLI_TRY(mixt_stops_end(s->stops, &text, &size));
+        CLI_TRY(put(&s->out, text, size));
+    }
     if (s->out.stream)
         fflush(s->out.stream);
     return MIXT_OK;
@@ -125,7 +122,7 @@ static mixt_status put_token(writer *w, sample *s, int32_t token)
     if (cli_flag(w->args, "ids") || !s->decoder)
         return MIXT_OK;
     CLI_TRY(mixt_decoder_put(s->decoder, &token, 1, &text, &size));
-    return put(&s->out, text, size);
+    return put_made(s, text, size);
 }
 
 static mixt_status generate(writer *w, sample *s)
@@ -135,7 +132,7 @@ static mixt_status generate(writer *w, sample *s)
     sampling.top_p = cli_number(w->args, "top-p");
     int64_t limit = cli_int(w->args, "tokens");
     double start = cli_time_now();
-    while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
+    while (s->tokens < limit && !s->stopped && !stop_requested && !ferror(stdout)) {
         int32_t token;
         CLI_TRY(mixt_generator_next(w->generator, &sampling, &token));
         CLI_TRY(put_token(w, s, token));
@@ -195,6 +192,9 @@ static mixt_status write_sample(writer *w, sample *s)
         CLI_TRY(mixt_decoder_new(w->tokenizer, true, &s->decoder));
     if (!json && s->decoder && !cli_flag(args, "ids"))
         CLI_TRY(show_prompt(s, cli_text(args, "prompt")));
+    const char *stop = cli_text(args, "stop");
+    if (s->decoder && *stop)
+        CLI_TRY(mixt_stops_new(&stop, 1, &s->stops));
     mixt_status status = generate(w, s);
     if (!json)
         putchar('\n');
@@ -279,6 +279,10 @@ static mixt_status write_all(writer *w, const mixt_config *config)
         mixt_open(.device = mixt_config_string(config, "device"), .threads = (int)mixt_config_int(config, "threads"));
     if (!w->context)
         return MIXT_ERROR_DEVICE;
+    if (cli_given(w->args, "system"))
+        return cli_generate_chat(w->args, w->context, &stop_requested);
+    if (cli_given(w->args, "stop") && cli_flag(w->args, "ids"))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--stop: is a text, which --ids does not make");
     CLI_TRY(mixt_generator_load(w->context, run, cli_text(w->args, "checkpoint"), &w->generator, &w->tokenizer));
     if (*mixt_generator_warning(w->generator))
         fprintf(stderr, "mixt: warning: %s\n", mixt_generator_warning(w->generator));
@@ -292,6 +296,7 @@ static mixt_status write_all(writer *w, const mixt_config *config)
         sample s = {.number = i, .seed = (uint64_t)(cli_int(w->args, "seed") + i - 1)};
         status = write_sample(w, &s);
         mixt_decoder_free(s.decoder);
+        mixt_stops_free(s.stops);
         free(s.out.kept);
         free(s.ids);
     }
@@ -328,13 +333,17 @@ const cli_command cli_generate = {
         "data and vocabulary folder are not needed: the run has a copy (RUN/vocab). When the context (data.seq of the "
         "run) is full, its older half is dropped.\n\n"
         "A Hugging Face folder of GPT-2 or Llama has config.json, model.safetensors (or several files with an index) "
-        "and tokenizer.json or the older files. It generates in FP32 with a context of at most 2048 tokens.",
+        "and tokenizer.json or the older files. It generates in FP32 with a context of at most 2048 tokens.\n\n"
+        "--system makes a conversation of one question and its answer, by the chat template; 'mixt chat' continues.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory, or a Hugging Face folder"}},
     .options =
         {
             {"prompt", 'p', CLI_TEXT, "TEXT", .fallback = "", .help = "how the text begins; default: a new line"},
             {"prompt-ids", .kind = CLI_TEXT, .metavar = "IDS", .help = "the prompt as token ids: 82,79"},
             {"ids", .kind = CLI_FLAG, .help = "print token ids instead of text"},
+            {"system", .kind = CLI_TEXT, .metavar = "TEXT",
+             .help = "answer the prompt as a message, by the chat template, after this system message"},
+            {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "end before this text"},
             {"tokens", 'n', CLI_INT, "N", .fallback = "256", .min = 0, .max = 1e9, .help = "tokens to generate"},
             {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.8", .min = 0, .max = 1000,
              .help = "sampling temperature; 0: greedy"},
@@ -359,6 +368,6 @@ const cli_command cli_generate = {
             {"mixt generate runs/gpt --prompt-ids 82,79 --ids -n 20", "token ids in, token ids out"},
             {"mixt generate runs/gpt -t 0 --json", "greedy, for a script"},
         },
-    .see_also = "train|eval",
+    .see_also = "chat|train|eval",
     .run = run,
 };

@@ -1,12 +1,13 @@
 /* How do conversations become text, and which of it is trained? By the template that comes with a model: Jinja, of
  * which what chat templates use is known here; anything else is refused by name and line. A template is untrusted
- * input: a rendering has a bounded number of steps and bytes.
+ * input: a rendering has a bounded number of steps and bytes. And how does one talk to a model? A message in, the
+ * answer out as it is made.
  */
 #ifndef MIXT_CHAT_H
 #define MIXT_CHAT_H
 
 #include "mixt/data.h"
-#include "mixt/tokenizer.h"
+#include "mixt/generate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,6 +85,67 @@ MIXT_API mixt_status mixt_chat_read(const mixt_data *data, int64_t index, mixt_c
                                     bool *trained);
 /** The set's tokenizer, valid until it is closed; NULL: it has none. */
 MIXT_API const mixt_tokenizer *mixt_data_tokenizer(const mixt_data *data);
+
+/* ---- talking to a model ---- */
+
+/** A model, its template, and what was said so far. */
+typedef struct mixt_chat mixt_chat;
+
+typedef struct mixt_chat_options {
+    size_t struct_size;
+    const char *weights;       /**< of a run: as in mixt_generator_load; default NULL: "final" */
+    const char *chat_template; /**< a file of Jinja; default NULL: that of the folder */
+    const char *system;        /**< what the conversation begins with, as the system's message; default NULL: nothing */
+    const char *variables;     /**< JSON object of what the template sees beside messages; default NULL */
+    const char *stop;          /**< a text that ends an answer, beside the template's own ends; default NULL */
+    int64_t most;              /**< tokens of an answer; default 1024 */
+    mixt_sampling sampling;    /**< default: the most probable token */
+} mixt_chat_options;
+MIXT_API void mixt_chat_options_default(mixt_chat_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_chat_options .struct_size = sizeof(mixt_chat_options), .most = 1024
+
+/**
+ * Begins a conversation with the language model of a run or of a Hugging Face folder.
+ * @param folder as in mixt_generator_load; it must have a tokenizer, and a template unless the options name one.
+ * @param options NULL: all defaults; copied.
+ * @param chat set to NULL on failure; close it with mixt_chat_close before the context.
+ */
+MIXT_API mixt_status mixt_chat_open(mixt_context *context, const char *folder, const mixt_chat_options *options,
+                                    mixt_chat **chat);
+/** NULL is allowed. */
+MIXT_API void mixt_chat_close(mixt_chat *chat);
+/** As mixt_generator_warning: about the weights of its folder. */
+MIXT_API const char *mixt_chat_warning(const mixt_chat *chat);
+
+/** Says something to the model, which then answers. Where the conversation has become longer than the model's context,
+ *  its oldest messages are dropped, the system's not. On failure, as where the template refuses the message, the
+ *  conversation is as it was.
+ *  @param message `size` bytes of UTF-8. */
+MIXT_API mixt_status mixt_chat_ask(mixt_chat *chat, const char *message, int64_t size);
+/**
+ * Makes the next token of the answer.
+ * @param text set to what there is of it that can be shown, whole characters; valid until the next call.
+ * @param size may be 0: a token may end within a character, or text be held back that may be the beginning of a stop.
+ * @param more false: the answer has ended, and is part of the conversation now.
+ */
+MIXT_API mixt_status mixt_chat_next(mixt_chat *chat, const char **text, int64_t *size, bool *more);
+/** Ends the answer where it is: as it stands it is part of the conversation. */
+MIXT_API mixt_status mixt_chat_cut(mixt_chat *chat);
+/** Forgets what was said, but for the system's message. */
+MIXT_API mixt_status mixt_chat_reset(mixt_chat *chat);
+
+/** How a conversation stands. */
+typedef struct mixt_chat_state {
+    int64_t messages; /**< in the conversation, the system's among them */
+    int64_t dropped;  /**< messages that the last question has dropped from it */
+    int64_t prompt;   /**< tokens that the model was asked with */
+    int64_t reread;   /**< of which it had to read so many, the others it remembered */
+    int64_t tokens;   /**< of the answer so far */
+    int64_t context;  /**< tokens that fit */
+    const char *end; /**< "end" (the template's), "stop", "length", "context" or "cut"; NULL: there is no answer yet, or
+                          it goes on */
+} mixt_chat_state;
+MIXT_API mixt_chat_state mixt_chat_state_get(const mixt_chat *chat);
 
 #ifdef __cplusplus
 }

@@ -72,6 +72,25 @@ MIXT_API mixt_status mixt_generator_next(mixt_generator *generator, const mixt_s
 /** Logits of the token that comes next, `vocab` numbers: valid until the next call. */
 MIXT_API mixt_status mixt_generator_logits(mixt_generator *generator, const float **logits, int64_t *vocab);
 
+/* ---- stopping at a text ---- */
+
+/** Looks for texts that end an answer in one that comes piece by piece, and holds back what may be their beginning. */
+typedef struct mixt_stops mixt_stops;
+
+/** @param texts of `count`, copied; empty ones are left out. @param stops NULL on failure. */
+MIXT_API mixt_status mixt_stops_new(const char *const *texts, int64_t count, mixt_stops **stops);
+/** NULL is allowed. */
+MIXT_API void mixt_stops_free(mixt_stops *stops);
+/**
+ * Takes the next piece.
+ * @param text set to what can be shown now, `size` bytes; valid until the next call.
+ * @param found set where a stop has come: the text ends in front of it.
+ */
+MIXT_API mixt_status mixt_stops_put(mixt_stops *stops, const char *piece, int64_t length, const char **text,
+                                    int64_t *size, bool *found);
+/** What was held back when no more comes. Another text may follow. */
+MIXT_API mixt_status mixt_stops_end(mixt_stops *stops, const char **text, int64_t *size);
+
 #ifdef __cplusplus
 }
 #endif

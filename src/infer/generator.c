@@ -161,6 +161,26 @@ mixt_status mixt__generator_start(mixt__generator *g, const int32_t *tokens, int
     return mixt__generator_catch_up(g);
 }
 
+mixt_status mixt__generator_start_again(mixt__generator *g, const int32_t *tokens, int64_t count, int64_t *read)
+{
+    int64_t same = 0;
+    while (same < g->read && same + 1 < count && g->text[same] == tokens[same]) // the last one is read for its logits
+        same++;
+    if (g->endless || !same || count > g->context)
+        same = 0;
+    if (read)
+        *read = count - same;
+    if (!same)
+        return mixt__generator_start(g, tokens, count);
+    for (int64_t i = same; i < count; i++)
+        MIXT_TRY(check_token(g, tokens[i], i));
+    memcpy(g->text + same, tokens + same, (size_t)(count - same) * sizeof *g->text);
+    g->read = same;
+    g->known = count;
+    g->drawn = 0;
+    return mixt__generator_catch_up(g);
+}
+
 /** 53 random bits, a pure function of the seed and how many tokens were drawn before. */
 static double uniform(uint64_t seed, int64_t drawn)
 {

@@ -35,6 +35,9 @@ mixt_status mixt__generator_open(mixt__generator *g, const mixt__model *model, c
 void mixt__generator_close(mixt__generator *g);
 
 mixt_status mixt__generator_start(mixt__generator *g, const int32_t *tokens, int64_t count);
+/** The same, remembering what both texts begin with where attention can: only the rest is read.
+ *  @param read tokens that were; may be NULL */
+mixt_status mixt__generator_start_again(mixt__generator *g, const int32_t *tokens, int64_t count, int64_t *read);
 mixt_status mixt__generator_next(mixt__generator *g, const mixt_sampling *sampling, int32_t *token);
 /** Reads what is still unread: `logits` are then those of the token that comes next. */
 mixt_status mixt__generator_catch_up(mixt__generator *g);

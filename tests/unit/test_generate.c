@@ -203,6 +203,38 @@ static void draw(mixt__generator *g, uint64_t seed, int32_t *tokens, int count)
         ok(mixt__generator_next(g, &sampling, &tokens[i]));
 }
 
+/** A text that begins as the one before is read from where they part; what was behind that is forgotten. */
+static void test_start_again(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gpt", "lstm"};
+    int32_t text[LENGTH], other[LENGTH];
+    make_text(text);
+    memcpy(other, text, sizeof other);
+    other[25] = (text[25] + 1) % VOCAB;
+    for (int m = 0; m < 2; m++) {
+        mixt__generator g, h;
+        int64_t read;
+        open_with(&g, names[m], MIXT_DTYPE_FP32, LENGTH);
+        open_with(&h, names[m], MIXT_DTYPE_FP32, LENGTH);
+        ok(mixt__generator_start_again(&g, text, 35, &read));
+        assert_int_equal(read, 35);
+        ok(mixt__generator_start_again(&g, other, LENGTH, &read));
+        assert_int_equal(read, m ? LENGTH : LENGTH - 25);
+        ok(mixt__generator_start(&h, other, LENGTH));
+        compare(g.logits, h.logits, bound(&h, 10), names[m], LENGTH);
+        ok(mixt__generator_start_again(&g, other, 10, &read)); // shorter: only its last token is read
+        assert_int_equal(read, m ? 10 : 1);
+        ok(mixt__generator_start(&h, other, 10));
+        compare(g.logits, h.logits, bound(&h, 10), names[m], 10);
+        other[30] = VOCAB;
+        assert_int_equal(mixt__generator_start_again(&g, other, LENGTH, NULL), MIXT_ERROR_DATA);
+        other[30] = 0;
+        mixt__generator_close(&g);
+        mixt__generator_close(&h);
+    }
+}
+
 static void test_same_seed_same_text(void **state)
 {
     (void)state;
@@ -326,15 +358,11 @@ static void test_sampling_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cached_equals_whole),
-        cmocka_unit_test(test_long_prompt),
-        cmocka_unit_test(test_full_context),
-        cmocka_unit_test(test_same_seed_same_text),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_sampling_edges),
-        cmocka_unit_test(test_nucleus),
-        cmocka_unit_test(test_top_k_is_exact),
-        cmocka_unit_test(test_sampling_refusals),
+        cmocka_unit_test(test_cached_equals_whole), cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_full_context),        cmocka_unit_test(test_start_again),
+        cmocka_unit_test(test_same_seed_same_text), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sampling_edges),      cmocka_unit_test(test_nucleus),
+        cmocka_unit_test(test_top_k_is_exact),      cmocka_unit_test(test_sampling_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

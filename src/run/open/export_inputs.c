@@ -36,6 +36,17 @@ static bool has_policy(const mixt__export_inputs *x)
     return mixt_dtype_parse(mixt__config_string(x->config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE;
 }
 
+/** Files of the model that a run began with, which say how conversations with it are written. */
+static const char *const of_chats[] = {"chat_template.jinja", "generation_config.json"};
+
+/** Whether the folder of the vocabulary has a file. */
+static bool has_file(const mixt__export_inputs *x, const char *name)
+{
+    char path[4400];
+    const char *vocab = mixt__config_string(x->config, MIXT_KEY_DATA_VOCAB);
+    return *vocab && mixt__vocabulary_file(vocab, name, NULL, path, sizeof path);
+}
+
 const char *mixt__export_inputs_file(const mixt__export_inputs *x, int index)
 {
     static const char *const of_pairs[] = {MIXT_INPUTS_FILE, TOKENIZER_CONFIG, "vocab.json", "merges.txt"};
@@ -43,9 +54,14 @@ const char *mixt__export_inputs_file(const mixt__export_inputs *x, int index)
     static const char *const of_json[] = {MIXT_INPUTS_FILE, TOKENIZER_CONFIG, "tokenizer.json"};
     bool pieces = x->tokenizer && is_pieces(x->tokenizer), json = x->tokenizer && is_json(x->tokenizer);
     int count = !x->inputs ? 0 : !x->tokenizer ? 1 : pieces || json ? 3 : 4;
-    if (index == count && count && has_policy(x))
+    if (index < count)
+        return pieces ? of_pieces[index] : json ? of_json[index] : of_pairs[index];
+    if (count && has_policy(x) && index == count++)
         return MIXT_POLICY_FILE;
-    return index >= count ? NULL : pieces ? of_pieces[index] : json ? of_json[index] : of_pairs[index];
+    for (size_t i = 0; x->tokenizer && i < sizeof of_chats / sizeof of_chats[0]; i++)
+        if (has_file(x, of_chats[i]) && index == count++)
+            return of_chats[i];
+    return NULL;
 }
 
 /** The names of classes, where the run remembers them. */
@@ -214,6 +230,11 @@ mixt_status mixt__export_inputs_write(const mixt__export_inputs *x, const mixt__
     MIXT_TRY(is_pieces(x->tokenizer) ? mixt__vocabulary_write(&x->tokenizer->vocabulary, r->folder)
              : is_json(x->tokenizer) ? write_file(x, r, "tokenizer.json")
                                      : write_pairs(x, r));
+    for (size_t i = 0; i < sizeof of_chats / sizeof of_chats[0]; i++)
+        if (has_file(x, of_chats[i]))
+            MIXT_TRY(write_file(x, r, of_chats[i]));
+    if (has_file(x, TOKENIZER_CONFIG))
+        return write_file(x, r, TOKENIZER_CONFIG);
     return mixt__run_json_write(place(r, TOKENIZER_CONFIG, path), tokenizer_config(x, r), r->overwrite);
 }
 

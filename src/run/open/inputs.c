@@ -24,8 +24,9 @@ enum { PATH_BYTES = 4400 };
 
 /** Names that a vocabulary's files may have: of each row the first that is there. */
 static const char *const vocabulary_files[][2] = {
-    {"encoder.json", "vocab.json"},  {"vocab.bpe", "merges.txt"}, {"vocab.txt", NULL}, {"tokenizer.json", NULL},
-    {"tokenizer_config.json", NULL}, {MIXT_TEMPLATE_FILE, NULL}}; // what conversations need
+    {"encoder.json", "vocab.json"},  {"vocab.bpe", "merges.txt"},     {"vocab.txt", NULL},
+    {"tokenizer.json", NULL},        {"tokenizer_config.json", NULL}, {MIXT_TEMPLATE_FILE, NULL},
+    {"generation_config.json", NULL}}; // these for conversations
 
 enum { VOCABULARY_FILES = sizeof vocabulary_files / sizeof vocabulary_files[0] };
 
