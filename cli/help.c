@@ -121,13 +121,10 @@ void cli_help_overview(FILE *stream)
 {
     fprintf(stream, "mixt: %s\n", CLI_TAGLINE);
     cli_help_heading(stream, "Usage");
-    fputs("  mixt COMMAND [arguments] [options]\n  mixt COMMAND --help\n", stream);
+    fputs("  mixt COMMAND [arguments] [options]\n  mixt COMMAND --help\n  mixt --version\n", stream);
     cli_help_heading(stream, "Commands");
     for (int i = 0; cli_commands[i]; i++)
         cli_help_definition(stream, cli_commands[i]->name, cli_commands[i]->summary);
-    cli_help_heading(stream, "Options");
-    cli_help_definition(stream, "-h, --help", "this text");
-    cli_help_definition(stream, "--version", "the version of mixt");
     cli_help_heading(stream, "More");
     cli_help_definition(stream, "mixt help COMMAND", "examples and options of a command");
     cli_help_definition(stream, "mixt help config", "the sections of a configuration");

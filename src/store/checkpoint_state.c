@@ -99,32 +99,52 @@ static mixt_status write_pieces(int fd, const char *path, const mixt__checkpoint
     return MIXT_OK;
 }
 
-/** Between memory that was verified and the file a bit may flip too: the file is what must be right. */
-static mixt_status read_pieces(const char *path, const mixt__checkpoint_draft *d,
-                               const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
-                               int64_t count, const mixt__checkpoint_sum *sums)
+enum { READ_AT_ONCE = 1 << 18 }; // whole words
+
+/** The sum of so many bytes of a file. Read, not mapped: what is mapped counts as the process's memory. */
+static mixt_status sum_range(int fd, const char *path, int64_t at, int64_t bytes, char *buffer, uint64_t *sum)
 {
-    mixt__file_map map;
-    places places = {content, 0, d->data};
-    const char *wrong = NULL;
-    MIXT_TRY(mixt__file_map_open_own(path, &map));
-    bool whole = map.bytes >= (size_t)d->bytes;
-    for (int64_t i = 0; i < count && whole && !wrong; i++) {
-        const mixt__checkpoint_piece *p = &pieces[i];
-        const unsigned char *at = map.data + place_of(&places, p);
-        bool same = p->summed ? mixt__checksum_words(at, (size_t)p->bytes) == p->words
-                              : mixt__checksum(at, (size_t)p->bytes) == sums[i].sum;
-        wrong = same ? NULL : content->tensors[p->tensor].name;
+    *sum = 0;
+    while (bytes > 0) {
+        size_t wanted = bytes < READ_AT_ONCE ? (size_t)bytes : READ_AT_ONCE, have = 0;
+        while (have < wanted) {
+            ssize_t now = pread(fd, buffer + have, wanted - have, at + (int64_t)have);
+            if (now < 0 && errno == EINTR)
+                continue;
+            if (now < 0)
+                return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read again: %s", path, strerror(errno));
+            if (!now)
+                return mixt__fail(MIXT_ERROR_FILE, "%s: was cut while it was written", path);
+            have += (size_t)now;
+        }
+        *sum += mixt__checksum_words(buffer, wanted);
+        at += (int64_t)wanted;
+        bytes -= (int64_t)wanted;
     }
-    mixt_status status = mixt__file_map_check(&map);
-    mixt__file_map_close(&map);
-    if (status == MIXT_OK && !whole)
-        status = mixt__fail(MIXT_ERROR_FILE, "%s: was cut while it was written", path);
-    if (status == MIXT_OK && wrong)
-        status = mixt__fail(MIXT_ERROR_DATA,
-                            "'%s' is not in the file as it was in memory: a bit has flipped, or something wrote where "
-                            "it must not",
-                            wrong);
+    return MIXT_OK;
+}
+
+/** Between memory that was verified and the file a bit may flip too: the file is what must be right. */
+static mixt_status read_pieces(int fd, const char *path, const mixt__checkpoint_draft *d,
+                               const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
+                               int64_t count)
+{
+    places places = {content, 0, d->data};
+    char *buffer = mixt__alloc_uninit(READ_AT_ONCE);
+    mixt_status status = buffer ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s again", path);
+    for (int64_t i = 0; i < count && status == MIXT_OK; i++) {
+        const mixt__checkpoint_piece *p = &pieces[i];
+        int64_t at = place_of(&places, p);
+        uint64_t sum = p->words;
+        if (p->summed)
+            status = sum_range(fd, path, at, p->bytes, buffer, &sum);
+        if (status == MIXT_OK && sum != p->words)
+            status = mixt__fail(MIXT_ERROR_DATA,
+                                "'%s' is not in the file as it was in memory: a bit has flipped, or something wrote "
+                                "where it must not",
+                                content->tensors[p->tensor].name);
+    }
+    mixt__free(buffer);
     return status;
 }
 
@@ -133,13 +153,15 @@ mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__ch
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     state_path(d, path);
-    int fd = mixt__file_open_write(path, O_WRONLY);
+    int fd = mixt__file_open_write(path, O_RDWR);
     if (fd < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     mixt_status status = write_pieces(fd, path, d, content, pieces, count, sums);
+    if (status == MIXT_OK)
+        status = read_pieces(fd, path, d, content, pieces, count);
     if (close(fd) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be closed: %s", path, strerror(errno));
-    return status == MIXT_OK ? read_pieces(path, d, content, pieces, count, sums) : status;
+    return status;
 }
 
 /* ---- what is to be written ---- */

@@ -72,11 +72,11 @@ grep -q '[[:cntrl:]]' <(tr -d '\n' <../err) && fail "control characters of a fil
 (ulimit -f 2; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
 found=$?; check "no room for the configuration" 1 'x/config.yaml: configuration cannot be written: File too large'
 [ -e x ] && fail "a run without configuration left its directory"
-(ulimit -f 20; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
+(ulimit -f 28; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
 found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be written'
 [ "$(ls x)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl' ] && [ -z "$(ls -A x/checkpoints)" ] || fail "a run without room for its weights left: $(ls x)"
 rm -rf x
-(ulimit -f 20; "$mixt" train tiny.yaml out=x net.hidden=1 train.epochs=20 -q >../out 2>../err)
+(ulimit -f 28; "$mixt" train tiny.yaml out=x net.hidden=1 train.epochs=40 -q >../out 2>../err)
 found=$?; check "no room for the metrics" 1 'no room for metrics.jsonl: its rows wait in memory from step'
 rm -rf x
 (ulimit -f 2; "$mixt" convert run/model.safetensors x.safetensors --dtype fp16 >../out 2>../err)

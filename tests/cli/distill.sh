@@ -142,7 +142,7 @@ refused "texts are longer than it knows places: the teacher's (32), the data's (
 refused "distill.teacher=taught: other targets: the teacher's classes, the data's tokens" gpt.yaml distill.teacher=taught
 refused "distill.weight: 1.5 is out of range" student.yaml distill.weight=1.5
 refused "distill.temperature: 0 is out of range" student.yaml distill.temperature=0
-refused "precision 'fp7' is neither" student.yaml distill.policy=fp7
+refused "precision 'fp7' is unknown" student.yaml distill.policy=fp7
 rm taught/model.safetensors
 refused "taught: has no final weights" student.yaml
 

@@ -261,7 +261,7 @@ MIXT_FAIL_WRITE=200+ "$mixt" train conv.yaml out=full-on -q train.checkpoint_eve
 grep -q 'No space left on device; training goes on, earlier checkpoints stay' err || { fail "a disk that stays full"; cat err; }
 "$mixt" train --resume full-on -q 2>err || { fail "resume after a full disk: status $?"; cat err; }
 same full full-on "a full disk"
-(ulimit -f 20; "$mixt" train conv.yaml out=limited -q train.checkpoint_every=4 train.epochs=1 2>err)
+(ulimit -f 28; "$mixt" train conv.yaml out=limited -q train.checkpoint_every=4 train.epochs=1 2>err)
 grep -q 'File too large; training goes on' err || { fail "a limit on file sizes"; cat err; }
 grep -q '^mixt: 4 checkpoints could not be saved; there is none$' err || { fail "the number of lost checkpoints"; cat err; }
 train mlp.yaml out=fuller train.checkpoint_every=10 train.epochs=0 train.steps=20

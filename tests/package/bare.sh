@@ -20,6 +20,7 @@ inside() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOM
 
 # ---- unpacked, nothing installed ----
 
+need zstd # in what `make package` writes
 zstd -dcq "$archive" | tar x -C "$root/opt" || fail "the archive does not unpack"
 folder=$(cd "$root" && ls -d opt/mixt-*)
 began=$(date +%s%N)

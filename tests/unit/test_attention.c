@@ -12,18 +12,18 @@ typedef struct problem {
 } problem;
 
 static const problem problems[] = {
-    {1, 1, 1, 1, 1, false, false},
-    {2, 3, 5, 7, 3, false, false},
-    {1, 2, 17, 17, 8, true, true},
-    {2, 2, 64, 64, 16, true, true},
-    {1, 2, 65, 130, 64, false, false},
-    {1, 1, 200, 200, 24, true, true},
-    {2, 1, 140, 140, 64, true, true},
-    {1, 1, 70, 257, 130, false, false},
-    {1, 1, 3, 0, 4, false, false},
-    {0, 2, 4, 4, 4, true, false},
-    {3, 2, 33, 33, 96, true, false},
-    {1, 1, 150, 150, 20, false, true},
+    {1, 1, 1, 1, 1, false, false, 0, 0},
+    {2, 3, 5, 7, 3, false, false, 0, 0},
+    {1, 2, 17, 17, 8, true, true, 0, 0},
+    {2, 2, 64, 64, 16, true, true, 0, 0},
+    {1, 2, 65, 130, 64, false, false, 0, 0},
+    {1, 1, 200, 200, 24, true, true, 0, 0},
+    {2, 1, 140, 140, 64, true, true, 0, 0},
+    {1, 1, 70, 257, 130, false, false, 0, 0},
+    {1, 1, 3, 0, 4, false, false, 0, 0},
+    {0, 2, 4, 4, 4, true, false, 0, 0},
+    {3, 2, 33, 33, 96, true, false, 0, 0},
+    {1, 1, 150, 150, 20, false, true, 0, 0},
     {1, 2, 65, 65, 20, true, true, 1, 0},
     {2, 1, 300, 300, 24, true, true, 40, 0},
     {1, 1, 300, 300, 64, true, false, 129, 2},
@@ -207,7 +207,7 @@ static void test_nan(void **state)
 {
     (void)state;
     for (int k = 0; mixt__cpu_attention_kernels[k]; k++) {
-        problem p = {1, 1, 40, 40, 8, true, false};
+        problem p = {1, 1, 40, 40, 8, true, false, 0, 0};
         mixt__tensor t[COUNT];
         mixt__attention_attrs at = {.heads = 1, .causal = true, .scale = 1};
         tensors_new(&p, MIXT_DTYPE_FP32, t, 3);
@@ -249,7 +249,7 @@ static bool same_bits(const mixt__tensor *x, const mixt__tensor *y)
 /** NaN stands where keys are not there: no bit is another, and gradients of those keys are 0. */
 static void check_padding(mixt_dtype dtype, const mixt__kernel *forward, const mixt__kernel *backward)
 {
-    problem whole = {1, 2, 70, 150, 24, false, false}, rest = {1, 2, 70, 90, 24, false, false};
+    problem whole = {1, 2, 70, 150, 24, false, false, 0, 0}, rest = {1, 2, 70, 90, 24, false, false, 0, 0};
     mixt__tensor a[COUNT], b[COUNT], none = {0}, lengths = TENSOR(MIXT_DTYPE_INT32, 1);
     int64_t there = rest.keys * 48, all = whole.keys * 48;
     *(int32_t *)lengths.data = (int32_t)rest.keys;
