@@ -12,22 +12,14 @@ typedef struct problem {
 } problem;
 
 static const problem problems[] = {
-    {1, 1, 1, 1, 1, false, false, 0, 0},
-    {2, 3, 5, 7, 3, false, false, 0, 0},
-    {1, 2, 17, 17, 8, true, true, 0, 0},
-    {2, 2, 64, 64, 16, true, true, 0, 0},
-    {1, 2, 65, 130, 64, false, false, 0, 0},
-    {1, 1, 200, 200, 24, true, true, 0, 0},
-    {2, 1, 140, 140, 64, true, true, 0, 0},
-    {1, 1, 70, 257, 130, false, false, 0, 0},
-    {1, 1, 3, 0, 4, false, false, 0, 0},
-    {0, 2, 4, 4, 4, true, false, 0, 0},
-    {3, 2, 33, 33, 96, true, false, 0, 0},
-    {1, 1, 150, 150, 20, false, true, 0, 0},
-    {1, 2, 65, 65, 20, true, true, 1, 0},
-    {2, 1, 300, 300, 24, true, true, 40, 0},
-    {1, 1, 300, 300, 64, true, false, 129, 2},
-    {1, 2, 70, 257, 40, false, false, 0, 1.5},
+    {1, 1, 1, 1, 1, false, false, 0, 0},       {2, 3, 5, 7, 3, false, false, 0, 0},
+    {1, 2, 17, 17, 8, true, true, 0, 0},       {2, 2, 64, 64, 16, true, true, 0, 0},
+    {1, 2, 65, 130, 64, false, false, 0, 0},   {1, 1, 200, 200, 24, true, true, 0, 0},
+    {2, 1, 140, 140, 64, true, true, 0, 0},    {1, 1, 70, 257, 130, false, false, 0, 0},
+    {1, 1, 3, 0, 4, false, false, 0, 0},       {0, 2, 4, 4, 4, true, false, 0, 0},
+    {3, 2, 33, 33, 96, true, false, 0, 0},     {1, 1, 150, 150, 20, false, true, 0, 0},
+    {1, 2, 65, 65, 20, true, true, 1, 0},      {2, 1, 300, 300, 24, true, true, 40, 0},
+    {1, 1, 300, 300, 64, true, false, 129, 2}, {1, 2, 70, 257, 40, false, false, 0, 1.5},
 };
 
 enum { Q, K, V, DST, LSE, GRAD_DST, GRAD_Q, GRAD_K, GRAD_V, PACKED, GRAD_PACKED, COUNT };

@@ -117,7 +117,8 @@ static void test_bad_arrays(void **state)
     check_bad(y, MIXT_ERROR_DATA, "2 labels", "3 samples");
     check_bad(MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "y.npy: 2 labels", "3 samples"); // found by its name
     write_npy("x.npy", "<f4", "(2, 1)", x, 8);
-    check_bad(MIXT_OPTIONS(mixt_data_options, .labels = temp_folder), MIXT_ERROR_DATA, temp_folder, "what is there is x.npy [2, 1], y.npy [2]");
+    check_bad(MIXT_OPTIONS(mixt_data_options, .labels = temp_folder), MIXT_ERROR_DATA, temp_folder,
+              "what is there is x.npy [2, 1], y.npy [2]");
     write_npy("y.npy", "<f4", "(2,)", labels, sizeof labels);
     check_bad(classes, MIXT_ERROR_DATA, "label 1", "1.5");
     write_npy("y.npy", "<f4", "(2,)", minus, sizeof minus);

@@ -96,8 +96,8 @@ mixt_status mixt__tokenizer_encode(const mixt_tokenizer *tokenizer, const void *
 /** The tokens of a text in which added tokens are written out. @param worker of the kind; see worker_new */
 mixt_status mixt__tokenizer_encode_marked(const mixt_tokenizer *tokenizer, void *worker, const void *text, int64_t size,
                                           mixt__tokens *tokens);
-/** The same, and which token each of `count` places in the text, in ascending order, falls on: the number of tokens that
- *  the text up to there has in common with the whole. Less than those before it where a token crosses the place.
+/** The same, and which token each of `count` places in the text, in ascending order, falls on: the number of tokens
+ * that the text up to there has in common with the whole. Less than those before it where a token crosses the place.
  *  @param places as numbers in `tokens`, whose earlier ones count too */
 mixt_status mixt__tokenizer_encode_cut(const mixt_tokenizer *tokenizer, void *worker, const void *text, int64_t size,
                                        const int64_t *cuts, int64_t count, int64_t *places, mixt__tokens *tokens);
