@@ -45,6 +45,27 @@ MIXT_API const char *mixt_metrics_name(const mixt_metrics *metrics, int64_t inde
 /** The numbers of a column, one a row, NaN where a row has none; NULL where there is no such column. */
 MIXT_API const double *mixt_metrics_column(const mixt_metrics *metrics, const char *name);
 
+/** What the figures of a run say about its learning. */
+typedef enum mixt_outcome {
+    MIXT_OUTCOME_UNDECIDED,   /**< too few rows, or losses that scatter more than they move */
+    MIXT_OUTCOME_LEARNED,     /**< the loss fell */
+    MIXT_OUTCOME_OVERFITTING, /**< the validation loss rises since `step` while the training loss falls */
+    MIXT_OUTCOME_DIVERGED     /**< the loss rose, or ended as no finite number */
+} mixt_outcome;
+
+/** An outcome with its figures. The text belongs to the metrics. */
+typedef struct mixt_metrics_outcome {
+    mixt_outcome outcome;
+    int64_t step;           /**< OVERFITTING: of the lowest validation loss; else of the last row */
+    double first, last;     /**< training loss: means of the first and the last tenth of the rows */
+    double best_validation; /**< lowest validation loss; NaN: there was no validation */
+    double last_validation; /**< the last one */
+    double last_accuracy;   /**< of the last validation, in percent; NaN: none */
+    const char *text;       /**< one sentence with these figures */
+} mixt_metrics_outcome;
+/** Judges the rows that were read. Means are told apart by twice their standard error. NULL is UNDECIDED. */
+MIXT_API mixt_metrics_outcome mixt_metrics_judge(const mixt_metrics *metrics);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,7 +2,7 @@
  * from the least to the greatest of them, so that a spike of one step is seen from any distance. Values that are not
  * finite are ticks at the top edge. Zooming in ends at the single points.
  *
- *   const chart = new Chart(element, {title, log, onZoom, onHover});
+ *   const chart = new Chart(element, {title, log, text, below, smooth, onZoom, onHover});
  *   chart.set([{name, color, x: Float64Array, y: Float32Array, thin}], [{x, color, text}]);
  *   chart.view(from, to);      // null: everything
  */
@@ -14,7 +14,7 @@ class Chart {
         this.series = [];
         this.marks = [];
         this.range = null;
-        this.margin = {left: 64, right: 12, top: 10, bottom: 26};
+        this.margin = {left: 72, right: 12, top: 10, bottom: 36};
         this.element = document.createElement("figure");
         this.caption = document.createElement("figcaption");
         this.caption.textContent = options.title;
@@ -86,8 +86,7 @@ class Chart {
                     positive = v;
             }
         }
-        const log = this.options.log === true || (this.options.log === "auto" && low > 0 && high > 50 * low);
-        if (log && positive < Infinity) {
+        if (this.options.log && positive < Infinity) {
             const a = Math.log10(positive), b = Math.log10(high), room = Math.max(0.02, 0.05 * (b - a));
             return {log: true, low: a - room, high: b + room};
         }
@@ -122,7 +121,10 @@ class Chart {
         for (const mark of this.marks)
             this.drawMark(c, mark);
         for (const s of this.series)
-            this.drawSeries(c, s);
+            this.drawSeries(c, s, this.options.smooth > 0 && s.x.length > 20);
+        for (const s of this.options.smooth > 0 ? this.series : [])
+            if (s.x.length > 20)
+                this.drawSeries(c, Chart.smoothed(s, this.options.smooth), false);
         c.restore();
     }
 
@@ -151,11 +153,31 @@ class Chart {
         c.fill();
     }
 
-    drawSeries(c, s) {
+    /** The mean of a share of the points around each, of finite ones. What is drawn faintly below it hides no spike. */
+    static smoothed(s, share) {
+        const half = Math.max(1, Math.round(share * s.x.length / 2)), y = new Float64Array(s.y.length);
+        let sum = 0, count = 0;
+        const add = (i, sign) => {
+            if (i >= 0 && i < s.y.length && s.y[i] - s.y[i] === 0) {
+                sum += sign * s.y[i];
+                count += sign;
+            }
+        };
+        for (let i = 0; i < half; i++)
+            add(i, 1);
+        for (let i = 0; i < y.length; i++) {
+            add(i + half, 1);
+            add(i - half - 1, -1);
+            y[i] = count && s.y[i] - s.y[i] === 0 ? sum / count : NaN;
+        }
+        return {...s, y, thin: false, sparse: true};
+    }
+
+    drawSeries(c, s, faint) {
         const [first, end] = Chart.part(s, this.from, this.to);
         c.strokeStyle = c.fillStyle = s.color;
         c.lineWidth = s.thin ? 1 : 1.5;
-        c.globalAlpha = s.thin ? 0.7 : 1;
+        c.globalAlpha = faint ? 0.25 : s.thin ? 0.7 : 1;
         c.beginPath();
         if (end - first > 3 * this.plot.width)
             this.columns(c, s, first, end);
@@ -270,12 +292,14 @@ class Chart {
             c.moveTo(p.left, at);
             c.lineTo(p.left + p.width, at);
             c.stroke();
-            c.fillText(Chart.text(t), p.left - 6, at);
+            c.fillText(this.options.text?.(t) ?? Chart.text(t), p.left - 6, at);
         }
         c.textAlign = "center";
         c.textBaseline = "top";
         for (const t of Chart.round(this.from, this.to, Math.max(2, Math.floor(p.width / 90))))
             c.fillText(Chart.text(t), this.px(t), p.top + p.height + 8);
+        c.textAlign = "right";
+        c.fillText(this.options.below ?? "", p.left + p.width, p.top + p.height + 20);
         c.strokeRect(p.left + 0.5, p.top + 0.5, p.width - 1, p.height - 1);
     }
 

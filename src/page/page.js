@@ -10,7 +10,7 @@ const formats = prefix => Object.keys(FORMATS).map(name => prefix + name);
 const TOGETHER = [["loss", "val_loss"], ["accuracy", "val_accuracy"], ["grad_norm"], ["scale"], ["samples_s"],
                   ["memory"], ["lr"], ["skipped"], formats("share_values_"), formats("share_bytes_")];
 const TITLES = {loss: "loss (thin: training, thick: validation)", accuracy: "accuracy (thin: training, thick: validation)",
-                grad_norm: "gradient norm", scale: "loss scale", samples_s: "samples a second", memory: "memory in bytes",
+                grad_norm: "gradient norm", scale: "loss scale", samples_s: "samples/s", memory: "memory",
                 lr: "learning rate", skipped: "skipped updates", checkpoint_stall: "seconds waited for checkpoints",
                 energy: "energy in joules"};
 const SHARED = /^share_(values|bytes)_/;
@@ -38,7 +38,7 @@ const NOT_DRAWN = new Set(["step", "time", "epoch"]);
 const ALWAYS_THERE = new Set(["loss", "grad_norm"]);
 /* Marks of what was done and found out; alerts are told apart by their severity. */
 const KINDS = {decision: "#8250df", diagnosis: "#0a7ea4"};
-const state = {runs: [], charts: [], heat: null, x: "step", y: "auto", range: null};
+const state = {runs: [], charts: [], heat: null, x: "step", y: "linear", smooth: 0, range: null, sides: false};
 
 /* ---- reading ---- */
 
@@ -57,10 +57,16 @@ function columnType(name) {
 function addRuns(list) {
     for (const run of list) {
         Object.assign(run, {folder: run.name, columns: {}, layers: [], shown: true, read: [0, 0, 0], rows: 0});
-        run.color = COLORS[state.runs.length % COLORS.length];
+        run.color = COLORS[sideOf(run) ?? state.runs.length % COLORS.length];
         state.runs.push(run);
     }
     shortenNames();
+}
+
+/** Of a comparison: 0 for runs of A, 1 for those of B, which have one color each; undefined elsewhere. */
+function sideOf(run) {
+    const side = state.sides ? /-([ab])$/.exec(run.folder) : null;
+    return side ? "ab".indexOf(side[1]) : undefined;
 }
 
 function readRuns() {
@@ -154,14 +160,24 @@ function least(column) {
     return found;
 }
 
-/** The last tenth of the values against the tenth before it. */
+/** The standard error of a mean. */
+function errorOfMean(values) {
+    const middle = mean(values);
+    let squares = 0;
+    for (const v of values)
+        squares += (v - middle) ** 2;
+    return Math.sqrt(squares / (values.length - 1) / values.length);
+}
+
+/** The last tenth of the values against the tenth before it; a change within their scatter is none. */
 function trend(column) {
     const values = finite(column), part = Math.floor(values.length / 10);
     if (part < 3)
         return "–";
-    const now = mean(values.slice(-part)), before = mean(values.slice(-2 * part, -part));
-    const change = (now - before) / Math.abs(before);
-    if (!(Math.abs(change) >= 0.005))
+    const now = values.slice(-part), before = values.slice(-2 * part, -part);
+    const change = (mean(now) - mean(before)) / Math.abs(mean(before));
+    const scatter = Math.hypot(errorOfMean(now), errorOfMean(before)) / Math.abs(mean(before));
+    if (!(Math.abs(change) >= 0.005 && Math.abs(change) > 2 * scatter))
         return "→ steady";
     return (change > 0 ? "↑ +" : "↓ ") + (100 * change).toFixed(1) + "%";
 }
@@ -183,16 +199,45 @@ function swatch(run) {
 }
 
 function showRuns() {
+    const language = state.runs.some(run => run.language && run.columns.val_loss);
     const rows = state.runs.map(run => {
         const c = run.columns, alerts = run.events.filter(e => e.severity !== "info").length;
         return [swatch(run), run.model, run.precision, last(c.step), last(c.loss), least(c.val_loss),
                 100 * last(c.val_accuracy ?? c.accuracy), last(c.samples_s),
-                make("td", bytes(last(c.memory)), "number"), alerts, run.state];
+                make("td", bytes(last(c.memory)), "number"), alerts, run.state,
+                ...language ? [Math.exp(least(c.val_loss))] : []];
     });
     const section = document.getElementById("runs");
     section.replaceChildren();
     table(section, "Runs", ["run", "model", "precision", "steps", "loss", "best validation", "accuracy %", "samples/s",
-                            "memory", "alerts", "state"], rows);
+                            "memory", "alerts", "state", ...language ? ["best perplexity"] : []], rows);
+}
+
+/** What a reader wants to know first: did it work? */
+function showVerdicts() {
+    const section = document.getElementById("verdicts");
+    section.replaceChildren();
+    if (document.getElementById("lead-data"))
+        return; // the page has a verdict of its own
+    for (const run of state.runs.slice(0, 12)) {
+        const name = state.runs.length > 1 ? run.name + ": " : "";
+        if (run.verdict)
+            section.append(make("p", name + run.state + "; " + run.verdict, "verdict " + run.mood),
+                           make("p", run.model + " in " + run.precision + (run.data ? ", trained on " + run.data : "")));
+    }
+}
+
+/** The settings that differ from their defaults; of several runs those that differ between them. */
+function showSettings() {
+    const section = document.getElementById("settings"), runs = state.runs.slice(0, 8);
+    section.replaceChildren();
+    const maps = runs.map(run => new Map(run.settings ?? []));
+    const keys = [...new Set(maps.flatMap(map => [...map.keys()]))].filter(
+        key => runs.length === 1 || key !== "out" && maps.some(map => map.get(key) !== maps[0].get(key)));
+    if (keys.length)
+        table(section, runs.length === 1 ? "Settings other than the defaults" : "Settings that differ between the runs",
+              ["setting", ...runs.map(run => run.name)],
+              keys.map(key => [key, ...maps.map(map => make("td", map.get(key) ?? "default", "text"))]));
 }
 
 function showProblems() {
@@ -235,12 +280,17 @@ function showAdvice() {
         table(section, "What to do", ["run", "cause", ""], rows);
 }
 
+function unitOrDash(name, value) {
+    return value - value !== 0 ? "–" : withUnit(name, value);
+}
+
 function showFigures() {
     const rows = [];
     for (const run of state.runs)
         for (const [name, column] of Object.entries(run.columns))
             if (!NOT_DRAWN.has(name))
-                rows.push([run.name, name, last(column), mean(finite(column)), trend(column)]);
+                rows.push([run.name, name, make("td", unitOrDash(name, last(column)), "number"),
+                           make("td", unitOrDash(name, mean(finite(column))), "number"), trend(column)]);
     const section = document.getElementById("figures");
     section.replaceChildren();
     table(section, "Figures", ["run", "metric", "now", "mean", "trend"], rows.slice(0, 400));
@@ -257,11 +307,54 @@ function groups() {
                                  .filter(group => group.length);
 }
 
-/** A loss scale that is always 1, or skips of which there are none, are not worth a chart. */
+/** What hardly changes is a line of text, not a chart. */
 function moves(name) {
-    if (name !== "scale" && name !== "skipped" && name !== "checkpoint_stall")
-        return true;
-    return state.runs.some(run => run.columns[name]?.some(v => v !== run.columns[name][0] && v - v === 0));
+    return state.runs.some(run => {
+        const values = run.columns[name] ?? [], least = name === "checkpoint_stall" ? 1 : 0; // a second
+        let low = Infinity, high = -Infinity;
+        for (const v of values) {
+            if (v - v !== 0)
+                continue;
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+            if (high >= least && high - low > 0.001 * Math.max(high, -low))
+                return true; // seldom far from the beginning
+        }
+        return name === "loss" && values.length > 0;
+    });
+}
+
+/** A figure in its unit, as on the axes. */
+function withUnit(name, value) {
+    return name === "memory" ? bytes(value) : SHARED.test(name) ? (100 * value).toFixed(1) + "%" : Chart.text(value);
+}
+
+/** What stayed as it was, and what the marks in charts mean. */
+function showFlat() {
+    const section = document.getElementById("flat"), words = [];
+    section.replaceChildren();
+    for (const run of state.runs.slice(0, 4)) {
+        const names = Object.keys(run.columns).filter(
+            name => !NOT_DRAWN.has(name) && name !== "checkpoint_stall" && !moves(name));
+        const texts = names.filter(name => last(run.columns[name]) - last(run.columns[name]) === 0)
+                           .map(name => (SHARED.test(name) ? name.replace(SHARED, "share of $1 in ")
+                                                           : titleOf(name).replace(/ \(.*/, "")) + " " +
+                                        withUnit(name, last(run.columns[name])));
+        if (texts.length)
+            words.push((state.runs.length > 1 ? run.name + ": " : "") + "the same throughout: " + texts.join(", "));
+    }
+    for (const text of words)
+        section.append(make("p", text));
+    const marks = state.runs.flatMap(marksOf), legend = make("p");
+    for (const [color, name] of [["#cf222e", "critical alert"], ["#bf8700", "warning"], [KINDS.decision, "decision"],
+                                 [KINDS.diagnosis, "diagnosis"]])
+        if (marks.some(mark => mark.color === color)) {
+            const key = make("i", "▼ " + name);
+            key.style.color = color;
+            legend.append(key);
+        }
+    if (legend.childNodes.length)
+        section.append(legend);
 }
 
 function zoom(from, to) {
@@ -299,7 +392,8 @@ function makeCharts() {
     const section = document.getElementById("charts");
     section.replaceChildren();
     state.charts = groups().map(group => {
-        const chart = new Chart(section, {title: titleOf(group[0]), onZoom: zoom, onHover: hover});
+        const chart = new Chart(section, {title: titleOf(group[0]), onZoom: zoom, onHover: hover,
+                                          text: value => withUnit(group[0], value)});
         chart.group = group;
         for (const name of group.filter(name => SHARED.test(name)))
             addKey(chart, name.replace(SHARED, ""));
@@ -319,8 +413,9 @@ function drawCharts() {
     const shown = state.runs.filter(run => run.shown && run.columns[state.x]);
     for (const chart of state.charts) {
         const series = [];
-        const plain = chart.group[0] === "lr" || SHARED.test(chart.group[0]);
-        chart.options.log = state.y === "auto" ? (plain ? false : "auto") : state.y === "log";
+        chart.options.log = state.y === "log";
+        chart.options.below = state.x === "step" ? "step" : "seconds";
+        chart.options.smooth = state.smooth;
         for (const run of shown)
             for (const name of chart.group)
                 if (run.columns[name])
@@ -334,6 +429,7 @@ function drawCharts() {
     }
     makeHeat();
     drawHeat();
+    showFlat();
 }
 
 /* ---- layers × time ---- */
@@ -495,7 +591,7 @@ async function hearSizes(sizes) {
     const known = state.runs.length;
     const list = await (await ask("/runs", {})).json();
     list.slice(0, known).forEach((run, i) => {
-        state.runs[i].state = run.state;
+        Object.assign(state.runs[i], {state: run.state, verdict: run.verdict, mood: run.mood});
     });
     addRuns(list.slice(known));
     let news = known !== state.runs.length;
@@ -543,14 +639,17 @@ function showTitle(given) {
 }
 
 function showTables() {
+    showVerdicts();
     showProblems();
     showRuns();
     showAdvice();
     showAlerts();
     showFigures();
+    showSettings();
 }
 
 function start() {
+    state.sides = JSON.parse(document.getElementById("lead-data")?.textContent ?? "{}").sides === true;
     readRuns();
     showTitle(showLead());
     document.getElementById("x").addEventListener("change", event => {
@@ -560,6 +659,10 @@ function start() {
     });
     document.getElementById("y").addEventListener("change", event => {
         state.y = event.target.value;
+        drawCharts();
+    });
+    document.getElementById("smooth").addEventListener("change", event => {
+        state.smooth = +event.target.value;
         drawCharts();
     });
     document.getElementById("reset").addEventListener("click", () => zoom(null, null));

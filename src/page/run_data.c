@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "config/config.h"
+#include "mixt/metrics.h"
 #include "mixt/run.h"
 #include "page/layers_data.h"
 #include "store/json.h"
@@ -39,6 +40,28 @@ static const char *state_of(const char *folder)
     return locked ? "training" : access(path, F_OK) ? "stopped" : "finished";
 }
 
+/** The settings that differ from their defaults, in the order of the table of keys. */
+static mixt_status list_settings(const mixt_config *config, json_t *about)
+{
+    mixt_config *plain;
+    json_t *list = json_array();
+    mixt_status status = mixt_config_new(&plain);
+    const mixt_config_record *key;
+    for (int64_t i = 0; status == MIXT_OK && (key = mixt_config_key(i)); i++) {
+        char *value = mixt__config_text(config, (mixt__config_key)i);
+        char *fallback = mixt__config_text(plain, (mixt__config_key)i);
+        if (!value || !fallback)
+            status = MIXT_ERROR_MEMORY;
+        else if (!key->test && strcmp(value, fallback))
+            mixt__json_add(list, json_pack("[s, s]", key->name, value));
+        free(value);
+        free(fallback);
+    }
+    mixt_config_free(plain);
+    mixt__json_set(about, "settings", list);
+    return status;
+}
+
 static void read_config(const char *folder, json_t *about)
 {
     mixt_config *config;
@@ -52,7 +75,25 @@ static void read_config(const char *folder, json_t *about)
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
     mixt__json_set_text(about, "model", mixt__config_string(config, MIXT_KEY_MODEL));
     mixt__json_set_text(about, "precision", slash ? slash + 1 : precision);
+    const char *kind = mixt__config_string(config, MIXT_KEY_DATA_KIND);
+    const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH);
+    mixt__json_set(about, "data", json_sprintf("%s%s%s", kind, *path ? ": " : "", path));
+    mixt__json_set(about, "language", json_boolean(!strcmp(kind, "text") || !strcmp(kind, "tokens")));
+    if (list_settings(config, about) != MIXT_OK)
+        mixt__json_set(about, "settings", NULL); // it is incomplete
     mixt_config_free(config);
+}
+
+/** What became of the run, by its figures and by whether it goes on. */
+static void set_verdict(mixt__run_data *data)
+{
+    static const char *const moods[] = {[MIXT_OUTCOME_UNDECIDED] = "open",
+                                        [MIXT_OUTCOME_LEARNED] = "good",
+                                        [MIXT_OUTCOME_OVERFITTING] = "open",
+                                        [MIXT_OUTCOME_DIVERGED] = "bad"};
+    mixt_metrics_outcome outcome = mixt_metrics_judge(data->metrics);
+    mixt__json_set_text(data->about, "verdict", outcome.text);
+    mixt__json_set_text(data->about, "mood", moods[outcome.outcome]);
 }
 
 static mixt_status read_metrics(const char *folder, mixt__run_data *data)
@@ -70,6 +111,7 @@ static mixt_status read_metrics(const char *folder, mixt__run_data *data)
              info.left_out == 1 ? "row" : "rows", info.left_out == 1 ? "is" : "are", info.problem);
     if (info.left_out)
         problem(data->about, "%s", text);
+    set_verdict(data);
     return MIXT_OK;
 }
 

@@ -157,10 +157,10 @@ static json_t *lead_of(const mixt_comparison *c)
     const char *slash = strrchr(c->folder, '/');
     snprintf(title, sizeof title, "%s", slash ? slash + 1 : c->folder);
     snprintf(path, sizeof path, "%s/curves.svg", c->folder);
-    return json_pack("{s:s, s:s, s:s, s:o, s:[o, {s:s, s:o}]}", "verdict", mixt_compare_verdict_name(c->info.verdict),
-                     "mood", moods[c->info.verdict], "title", title, "lines", lines_of(c), "parts",
-                     mixt__compare_part(c, "A and B", "A", "B"), "title", "Learning curves", "picture",
-                     mixt__lead_picture(path));
+    return json_pack("{s:s, s:s, s:b, s:s, s:o, s:[o, {s:s, s:o}]}", "verdict",
+                     mixt_compare_verdict_name(c->info.verdict), "mood", moods[c->info.verdict], "sides", 1, "title",
+                     title, "lines", lines_of(c), "parts", mixt__compare_part(c, "A and B", "A", "B"), "title",
+                     "Learning curves", "picture", mixt__lead_picture(path));
 }
 
 /** All runs that are done, as one page. */

@@ -142,11 +142,85 @@ static void test_roles_after_resume(void **state)
     free(resumed);
 }
 
+typedef double curve(int row);
+
+static double falls(int row)
+{
+    return 2 / (1 + row / 20.0) + 0.1 * (row % 7);
+}
+static double rises(int row)
+{
+    return 1 + row / 50.0 + 0.1 * (row % 5);
+}
+static double scatters(int row)
+{
+    return 1 + 0.3 * (row * 7919 % 11);
+}
+static double ends_badly(int row)
+{
+    return row < 180 ? falls(row) : NAN;
+}
+static double turns(int row)
+{
+    return 1 + fabs(row - 80.0) / 100.0;
+}
+static double wavers(int row)
+{
+    return falls(row) + (row % 40 ? 0.01 : 0);
+}
+
+/** Rows with a training loss, and a validation every 20. */
+static mixt_metrics *run_of(curve *loss, curve *held, int rows)
+{
+    char *text = calloc(1, (size_t)rows * 96 + 1), *at = text;
+    for (int i = 1; i <= rows; i++) {
+        double l = loss(i);
+        at +=
+            isfinite(l) ? sprintf(at, "{\"step\":%d,\"loss\":%g", i, l) : sprintf(at, "{\"step\":%d,\"loss\":null", i);
+        at +=
+            held && i % 20 == 0 ? sprintf(at, ",\"val_loss\":%g,\"val_accuracy\":0.5}\n", held(i)) : sprintf(at, "}\n");
+    }
+    mixt_metrics *m = read_back(put(text));
+    free(text);
+    return m;
+}
+
+static void test_outcomes(void **state)
+{
+    (void)state;
+    const struct {
+        curve *loss, *held;
+        int rows;
+        mixt_outcome outcome;
+        const char *says;
+    } cases[] = {
+        {falls, NULL, 200, MIXT_OUTCOME_LEARNED, "the training loss fell from"},
+        {falls, wavers, 200, MIXT_OUTCOME_LEARNED, "; validation loss 0."},
+        {falls, wavers, 200, MIXT_OUTCOME_LEARNED, ", accuracy 50%"},
+        {rises, NULL, 200, MIXT_OUTCOME_DIVERGED, "diverged: the training loss rose from"},
+        {ends_badly, NULL, 200, MIXT_OUTCOME_DIVERGED, "not finite"},
+        {scatters, NULL, 200, MIXT_OUTCOME_UNDECIDED, "undecided"},
+        {falls, NULL, 19, MIXT_OUTCOME_UNDECIDED, "too few rows"},
+        {falls, turns, 200, MIXT_OUTCOME_OVERFITTING,
+         "overfitting since step 80: the validation loss rose from 1 to 2.2"},
+        {rises, turns, 200, MIXT_OUTCOME_DIVERGED, "diverged"},
+        {falls, turns, 110, MIXT_OUTCOME_LEARNED, "fell"}, // one validation above the best is none
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mixt_metrics *m = run_of(cases[i].loss, cases[i].held, cases[i].rows);
+        mixt_metrics_outcome o = mixt_metrics_judge(m);
+        if (o.outcome != cases[i].outcome || !strstr(o.text, cases[i].says))
+            fail_msg("case %zu: %d, '%s'", i, (int)o.outcome, o.text);
+        mixt_metrics_free(m);
+    }
+    assert_int_equal(mixt_metrics_judge(NULL).outcome, MIXT_OUTCOME_UNDECIDED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),    cmocka_unit_test(test_epochs_from_one),    cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_roles_after_resume),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_roles_after_resume), cmocka_unit_test(test_outcomes),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/files.h"
 #include "base/handles.h"
+#include "run/report/outcome.h"
 #include "store/json.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct mixt_metrics {
     column *columns;
     int64_t column_count, column_capacity, rows, left_out;
     char problem[256];
+    char outcome[256];
 };
 
 static column *find(const mixt_metrics *m, const char *name)
@@ -167,8 +169,11 @@ mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics)
         mixt_metrics_free(m);
     else
         *metrics = m;
-    if (status == MIXT_OK)
+    if (status == MIXT_OK) {
         count_epochs(m);
+        mixt_metrics_outcome outcome = mixt__outcome_of(m);
+        mixt__outcome_text(&outcome, m->outcome, sizeof m->outcome);
+    }
     return status;
 }
 
@@ -205,4 +210,13 @@ const double *mixt_metrics_column(const mixt_metrics *metrics, const char *name)
         return NULL;
     const column *found = name ? find(metrics, name) : NULL;
     return found ? found->values : NULL;
+}
+
+mixt_metrics_outcome mixt_metrics_judge(const mixt_metrics *metrics)
+{
+    if (!metrics || mixt__need_open(metrics, "metrics") != MIXT_OK)
+        return mixt__outcome_of(NULL); // whose text is empty
+    mixt_metrics_outcome outcome = mixt__outcome_of(metrics);
+    outcome.text = metrics->outcome;
+    return outcome;
 }
