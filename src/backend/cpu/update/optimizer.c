@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NARROW_BLOCK = 2048 }; // weights still in the first-level cache when their working copy is written
+enum { NARROW_BLOCK = 512 }; // weights still in the first-level cache when they are summed and their copy is written
 
 _Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
 
