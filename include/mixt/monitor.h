@@ -16,6 +16,7 @@
 #ifndef MIXT_MONITOR_H
 #define MIXT_MONITOR_H
 
+#include "mixt/judge.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus
@@ -393,6 +394,8 @@ typedef struct mixt_diagnosis {
     double lr, calm_lr;        /**< OPTIMIZER: the learning rate as it is set, and one with which a replay from the good
                                     state is calm; 0: not known */
     int64_t element;           /**< HARDWARE: the number of `parameter` that is far off; -1: not known */
+    mixt_judgement judged; /**< PRECISION that made nothing stand out: what FP32 made of the same updates; else without
+                                pairs */
 } mixt_diagnosis;
 
 /** The last two good states of a trainer in host memory, with a record of what each update since has left. */

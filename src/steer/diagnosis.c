@@ -1,8 +1,10 @@
 /* One question after the other: are the bits the same, is FP32 calm, then which layer, which batch, or which rate. */
 #include "steer/diagnosis.h"
 
+#include "judge/judge.h"
 #include "steer/inquiry.h"
 #include "steer/consensus.h"
+#include "steer/glance.h"
 #include "store/json.h"
 #include "train/integrity.h"
 
@@ -13,6 +15,7 @@
 static const double apart = 0.25;   // of logarithms of losses
 static const double gentle = 0.125; // of the learning rate
 static const double larger = 2;     // times the norm in FP32: too much for rounding
+static const double risen = 1.25;   // times the loss at which training was healthy: it is so no more
 enum {
     FOLLOWING = 4, // updates behind the first one with a sign that FP32 is asked about too
     RATES = 8,     // updates before the trouble whose learning rates are looked at
@@ -112,26 +115,59 @@ static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
 
 /* ---- what it is ---- */
 
+/** The loss that this one was held against: what was usual, or where the run was healthy, where the updates before had
+ *  left that already. */
+static double anchor(const mixt__inquiry *q)
+{
+    return q->healthy > 0 && q->usual.loss > risen * q->healthy ? q->healthy : q->usual.loss;
+}
+
 /** The trouble began at update `step`, as far as is known. */
 static void begin_at(mixt__inquiry *q, int64_t step)
 {
     mixt_diagnosis *d = q->d;
     q->begin = d->step = step;
     d->value = mixt__trace_row_of(&q->ring->trace, step)->loss;
-    d->usual = q->usual.loss;
+    d->usual = anchor(q);
     d->good = mixt__snapshots_before(q->ring, step);
 }
 
+/** Whether a layer that has no gradient in the low format would change the loss with the one that FP32 has: a gradient
+ *  that is next to nothing is nothing lost. Rank 0 looks. */
+static mixt_status ask_dead(mixt__inquiry *q, bool *format)
+{
+    mixt__trainer *t = q->trainer;
+    const mixt__group *group = mixt__ranks_group(t);
+    mixt__glance glance = {0};
+    double loss;
+    MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
+    mixt_status status = mixt__consensus_agree(t, mixt__trainer_ready(t, q->replay.data));
+    if (status == MIXT_OK && (!group || group->rank == 0)) {
+        status = mixt__glance_open(&glance, t, q->replay.data, 0);
+        if (status == MIXT_OK)
+            status = mixt__glance_at(&glance, &mixt__trainer_settings_of(t)->policy, mixt__glance_scale(t), &loss);
+        for (int64_t i = 0; status == MIXT_OK && i < glance.count; i++)
+            *format |= mixt__glance_lost(&glance.layers[i]);
+        mixt__glance_close(&glance);
+    }
+    MIXT_TRY(mixt__consensus_agree(t, status));
+    return mixt__consensus_take(t, 0, format, sizeof *format);
+}
+
 /** Whether the format alone makes the difference: FP32 from the same weights on the same batch is far better. What is
- *  not finite or dead in the low format is so already. */
+ *  not finite in the low format is so already. */
 static mixt_status ask_same_weights(mixt__inquiry *q, bool *format)
 {
     const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
     double loss, norm;
-    *format = !isfinite(row->loss) || row->skipped || q->signs & MIXT_SIGN_DEAD;
+    *format = !isfinite(row->loss) || row->skipped;
     if (*format)
         return MIXT_OK;
     MIXT_TRY(mixt__replay_from(&q->replay, q->d->good));
+    if (q->signs & MIXT_SIGN_DEAD)
+        MIXT_TRY(ask_dead(q, format));
+    if (*format)
+        return MIXT_OK;
     MIXT_TRY(mixt__inquire_same_weights(q, &loss, &norm));
     *format = isfinite(loss) && log(row->loss) - log(loss) > apart;
     if (q->signs & MIXT_SIGN_NORM && isfinite(norm))
@@ -151,7 +187,10 @@ static mixt_status suspect_precision(mixt__inquiry *q, int64_t parted, bool *for
     if (*format || (!q->signs && begin != q->begin))
         return MIXT_OK;
     begin_at(q, begin);
-    return ask_same_weights(q, format);
+    MIXT_TRY(ask_same_weights(q, format));
+    if (!*format)
+        q->signs &= ~(unsigned)MIXT_SIGN_DEAD; // FP32 has a gradient there that changes nothing
+    return MIXT_OK;
 }
 
 static mixt_status blame_precision(mixt__inquiry *q)
@@ -219,7 +258,7 @@ static mixt_status blame_optimizer(mixt__inquiry *q)
              "updates from update %lld are calm%s",
              (long long)d->step,
              q->signs & MIXT_SIGN_DEAD ? "a layer gives nothing but 0" : "the loss gets worse than without learning",
-             d->value, q->usual.loss, d->calm_lr, d->lr, (long long)d->good, jump);
+             d->value, d->usual, d->calm_lr, d->lr, (long long)d->good, jump);
     return MIXT_OK;
 }
 
@@ -316,6 +355,7 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     MIXT_TRY(mixt__consensus_agree(q->trainer, prepare(q)));
     mixt__trace_anchor(&r->ring->trace, r->healthy);
     q->began = r->began;
+    q->healthy = r->healthy;
     q->begin = mixt__trace_begin(trace, q->seen, mixt__trainer_params(q->trainer)->segments, &q->signs);
     q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);
@@ -413,6 +453,8 @@ static json_t *evidence_of(const mixt_diagnosis *d)
                           (json_int_t)d->step, "good", (json_int_t)d->good, "loss", number(d->value), "usual",
                           number(d->usual), "fp32", number(d->fp32), "layers", layers, "op", text_or_null(d->op),
                           "parameter", text_or_null(d->parameter));
+    if (d->judged.pairs)
+        mixt__json_set(o, "judgement", mixt__judgement_object(&d->judged));
     if (d->rank >= 0)
         mixt__json_set(o, "rank", json_integer(d->rank));
     if (d->kind == MIXT_DIAGNOSIS_HARDWARE) {

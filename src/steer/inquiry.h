@@ -16,7 +16,7 @@ typedef struct mixt__inquiry {
     int64_t seen, begin;   // the update at which trouble was seen, and at which it began
     unsigned signs;        // between the two
     mixt__usual_row usual; // before
-    double began;          // the first loss of all; 0 or NaN: not known
+    double began, healthy; // the first loss of all; that at which training was healthy; 0 or NaN: not known
     mixt_diagnosis *d;
     mixt__diagnosis_words *words; // of d
 } mixt__inquiry;

@@ -342,7 +342,7 @@ static mixt_status judge_suspect(court *c)
     snprintf(q->words->text, sizeof q->words->text,
              "unknown: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g, usual "
              "was %.4g",
-             (long long)q->begin, c->loss, c->others, q->usual.loss);
+             (long long)q->begin, c->loss, c->others, q->d->usual);
     return MIXT_OK;
 }
 

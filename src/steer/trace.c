@@ -14,6 +14,7 @@ enum {
     KNOWN = 3,   // rows without which nothing is usual, but for a loss that is far off
 };
 static const double deviations = 5, least_rise = 0.26, least_norm = 1.1; // rises are of logarithms: 1.3 and 3 times
+static const double next_to_nothing = 1e-5;                              // of the norm of all gradients
 static const double least_deviation = 0.02, few_rise = 0.4; // 1.5 times a loss that is known from less rows
 
 static size_t row_bytes(int64_t segments, int64_t ranks)
@@ -328,14 +329,22 @@ unsigned mixt__row_signs(const mixt__trace_row *row, const mixt__usual_row *u)
     return signs;
 }
 
-/** How many of the rows before had a gradient that was not 0 everywhere. */
+/** Whether a gradient is not 0 everywhere, and more than next to nothing beside those of all parameters: one that is
+ *  lost then changes nothing. */
+static bool is_alive(const mixt__trace_row *row, const mixt__segment_stats *stats, int64_t elements)
+{
+    double norm = sqrt((double)stats->sum_squares) / (double)row->scale;
+    return stats->zeros < elements && !(norm < next_to_nothing * (double)row->grad_norm);
+}
+
+/** Whether most of the rows before had a gradient. */
 static bool was_alive(const mixt__trace *t, int64_t step, int64_t segment, int64_t elements)
 {
     int64_t alive = 0, rows = 0;
     for (int64_t i = step - 1; rows < WINDOW && mixt__trace_row_of(t, i); i--) {
         if (mixt__trace_row_of(t, i)->skipped)
             continue;
-        alive += mixt__trace_stats_of(t, i)[segment].zeros < elements;
+        alive += is_alive(mixt__trace_row_of(t, i), &mixt__trace_stats_of(t, i)[segment], elements);
         rows++;
     }
     return rows && alive > rows / 2;

@@ -9,6 +9,13 @@
 #include <stdio.h>
 
 /** What evaluation was planned with is gone where the trainer was compiled for FP32 meanwhile. */
+void mixt__run_replan(mixt_run *run, const mixt__executable *before)
+{
+    const mixt__trainer *t = run->experiment.trainer->inner;
+    if (mixt__trainer_compiled(t) != before)
+        mixt__run_change_validation(run, mixt__trainer_settings_of(t)->eval_batch);
+}
+
 static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_diagnosis *d)
 {
     mixt__trainer *t = run->experiment.trainer->inner;
@@ -21,9 +28,15 @@ static mixt_status ask(mixt_run *run, int64_t step, mixt_cause symptom, mixt_dia
     request.stay = true;
     request.words = &run->steer.diagnosed;
     mixt_status status = mixt__diagnose(&request, d);
-    if (mixt__trainer_compiled(t) != before)
-        mixt__run_change_validation(run, mixt__trainer_settings_of(t)->eval_batch);
+    mixt__run_replan(run, before);
     return status;
+}
+
+void mixt__run_tell_diagnosis(mixt_run *run, int64_t step, const mixt_diagnosis *d)
+{
+    if (mixt__rows_add(&run->dir.events, mixt__diagnosis_row(d, step, mixt__run_seconds(run))) != MIXT_OK)
+        mixt__run_note(run, true, "a diagnosis cannot be written: %s", mixt_error_text());
+    (void)mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_DIAGNOSIS, .diagnosis = d, .text = d->text});
 }
 
 bool mixt__run_diagnose(mixt_run *run, int64_t step, mixt_cause symptom, mixt_diagnosis *d)
@@ -38,9 +51,7 @@ bool mixt__run_diagnose(mixt_run *run, int64_t step, mixt_cause symptom, mixt_di
             run->group->settled = false;
         return false;
     }
-    if (mixt__rows_add(&run->dir.events, mixt__diagnosis_row(d, step, mixt__run_seconds(run))) != MIXT_OK)
-        mixt__run_note(run, true, "a diagnosis cannot be written: %s", mixt_error_text());
-    (void)mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_DIAGNOSIS, .diagnosis = d, .text = d->text});
+    mixt__run_tell_diagnosis(run, step, d);
     return true;
 }
 

@@ -15,7 +15,7 @@ static mixt_status next(mixt_run *run, int64_t step, mixt_decision *decision, bo
 
 static bool waits(const mixt_run *run, int64_t step)
 {
-    return mixt__steer_due(run, step) || mixt__steer_recorded(run, step);
+    return mixt__steer_due(run, step) || mixt__steer_recorded(run, step) || mixt__run_look_due(run, step);
 }
 
 static mixt__response response(const mixt_run *run)

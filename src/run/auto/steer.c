@@ -61,11 +61,11 @@ json_t *mixt__steer_pack(mixt_run *run)
         mixt__json_add(left_out, json_integer(s->left_out[i]));
     for (int64_t i = 0; i < s->skip_count; i++)
         mixt__json_add(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "former",
-                     mixt__snapshots_pack_former(&s->good.ring), "left_out", left_out, "controller",
-                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
-                     "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
-                     (json_int_t)(s->good.open ? s->good.step : -1), "older",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "looks",
+                     mixt__looks_pack(&s->looks), "former", mixt__snapshots_pack_former(&s->good.ring), "left_out",
+                     left_out, "controller", s->controller ? mixt__controller_pack(s->controller) : json_null(),
+                     "skips", skips, "bits", bits, "dead", s->dead, "looked", (json_int_t)s->looked, "spent",
+                     (json_int_t)s->spent, "good", (json_int_t)(s->good.open ? s->good.step : -1), "older",
                      (json_int_t)(s->good.open ? s->good.older.step : -1), "replayed", (json_int_t)s->replayed,
                      "decisions", (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
 }
@@ -85,6 +85,7 @@ static void unpack(mixt__steer *s, const json_t *object)
     const char *dead = json_string_value(json_object_get(object, "dead"));
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
     mixt__snapshots_unpack_former(&s->good.ring, json_object_get(object, "former"));
+    mixt__looks_unpack(&s->looks, json_object_get(object, "looks"));
     s->looked = json_integer_value(json_object_get(object, "looked"));
     s->spent = json_integer_value(json_object_get(object, "spent"));
     s->replayed = json_integer_value(json_object_get(object, "replayed"));
@@ -123,6 +124,7 @@ void mixt__steer_close(mixt_run *run)
 {
     mixt__steer *s = &run->steer;
     mixt_controller_free(s->controller);
+    mixt__looks_free(&s->looks);
     mixt__good_states_close(&s->good);
     for (int i = 0; i < s->asked_count; i++)
         mixt__decision_free(&s->asked[i]);
@@ -203,7 +205,8 @@ static void judge(mixt_run *run)
     if (!s->troubled)
         find_suspicion(run);
     s->alert_count = 0;
-    if (s->troubled || s->suspected)
+    s->look_due = mixt__run_look_due(run, run->last.step);
+    if (s->troubled || s->suspected || s->look_due)
         run->asked |= MIXT_ASKED_DECISION;
     else if (mixt_controller_lower(s->controller, &lower))
         (void)mixt_run_ask_decision(run, &lower); // it needs no memory
@@ -260,7 +263,7 @@ void mixt__steer_renew(mixt_run *run, const mixt__loop_state *state)
 /* ---- deciding ---- */
 
 /** What is known without looking further. */
-static mixt_finding signs(mixt_run *run)
+mixt_finding mixt__steer_signs(mixt_run *run)
 {
     mixt__finding_words *words = &run->steer.found;
     const mixt__trainer *t = run->experiment.trainer->inner;
@@ -284,7 +287,7 @@ static mixt_finding signs(mixt_run *run)
 static mixt_status decide(mixt_run *run, mixt_decision *decision)
 {
     mixt__steer *s = &run->steer;
-    mixt_finding f = signs(run);
+    mixt_finding f = mixt__steer_signs(run);
     mixt_decision said;
     if (s->trouble.layer[0]) {
         mixt__layer_of(s->trouble.layer, s->found.layer);
@@ -326,7 +329,7 @@ static mixt_status look_into(mixt_run *run, mixt_decision *decision, bool *found
         return MIXT_OK;
     s->trouble = s->suspicion;
     s->looked = 0; // whether what is done about it helps is looked at too
-    mixt_finding f = signs(run);
+    mixt_finding f = mixt__steer_signs(run);
     mixt__run_finding(run, &d, &f);
     mixt_controller_report(s->controller, &s->trouble);
     *found = mixt_controller_decide(s->controller, &f, &said);
@@ -342,6 +345,8 @@ static mixt_status find_next(mixt_run *run, mixt_decision *decision, bool *found
         return decide(run, decision);
     if (s->suspected)
         MIXT_TRY(look_into(run, decision, found));
+    if (!*found && s->look_due)
+        MIXT_TRY(mixt__run_look(run, decision, found));
     if (*found || !s->asked_count)
         return MIXT_OK;
     *found = true;
@@ -397,7 +402,7 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
     *found = false;
     MIXT_TRY(agree_on_trouble(run));
     MIXT_TRY(share_damage(run));
-    bool any, looks = run->steer.troubled || run->steer.suspected; // on all ranks
+    bool any, looks = run->steer.troubled || run->steer.suspected || run->steer.look_due; // on all ranks
     mixt_status said = find_next(run, decision, &any);
     MIXT_TRY(looks ? mixt__run_agree(run, said) : said);
     if (!any)

@@ -16,6 +16,7 @@
 #include "monitor/monitor.h"
 #include "run/auto/good_states.h"
 #include "steer/diagnosis.h"
+#include "steer/looks.h"
 
 #include <jansson.h>
 
@@ -38,6 +39,8 @@ typedef struct mixt__steer {
     mixt__alert_words suspicion_words;
     mixt__finding_words found;       // of the newest finding
     mixt__diagnosis_words diagnosed; // of the newest diagnosis
+    mixt__looks looks;               // without being asked
+    bool look_due, look_off;         // one follows the newest update; none are possible
     int64_t looked;                  // the update of the last one that was looked into
     int64_t spent;                   // updates that were computed again to look into suspicions
     char dead[128];                  // the parameter without gradient that was looked into last
@@ -52,6 +55,13 @@ typedef struct mixt__steer {
     mixt_decision chosen; // what precision=auto has become; `to` NULL: it was not asked for
     int64_t decisions, rollbacks;
 } mixt__steer;
+
+/** The looks without being asked (run/auto/looks.c): whether one follows update `step`, and what is decided after it.
+ */
+bool mixt__run_look_due(const mixt_run *run, int64_t step);
+mixt_status mixt__run_look(mixt_run *run, mixt_decision *decision, bool *found);
+/** What is known without looking further. Texts are the run's. */
+mixt_finding mixt__steer_signs(mixt_run *run);
 
 /** Reads the decisions of auto.replay, where that is set: before anything is written. */
 mixt_status mixt__steer_read(mixt_run *run);
