@@ -38,7 +38,7 @@ MIXT_API bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
 /** The model of a name; MIXT_ERROR_CONFIG with the names that there are, and a guess which was meant. */
 MIXT_API mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
 
-enum { MIXT_ZOO_SIZES_MAX = 16 };
+enum { MIXT_ZOO_SIZES_MAX = 32 };
 
 /** A size that a model has. */
 typedef struct mixt_zoo_size {
@@ -75,6 +75,19 @@ typedef struct mixt_zoo_options {
     float penalty;         /**< mf, ncf: weight in the loss of the squares of a rating's factors and biases */
     const char *pool;      /**< bert_classify: "first" ([CLS]) or "mean" (of the tokens) stands for a text */
     float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
+    int64_t head_dim;      /**< decoders (llama, mistral, qwen2, …): numbers of a head; default: width / heads */
+    int64_t window;        /**< mistral, qwen2, qwen3, phi3, gemma2, gemma3: tokens that attention sees; default: all */
+    int64_t full_every;    /**< gemma2, gemma3: each of these layers has no window; default 2, 6 */
+    int64_t nope_every;    /**< smollm3: each of these layers has no positions; default 4 */
+    double softcap;        /**< gemma2, gemma3: scores s become softcap · tanh(s / softcap); default 0: they stay */
+    double logit_cap;      /**< the same of logits */
+    double query_scale;    /**< gemma2, gemma3: scores are divided by its root; default 0: head_dim */
+    int64_t rope_dim;      /**< phi3: numbers of a head that have positions; default: all */
+    double rope_local;     /**< gemma3: rope_theta of layers with a window; default 0: 10000 */
+    double rope_magnitude; /**< phi3: cosines and sines are multiplied by it; default 0: 1 */
+    const float *rope_short; /**< phi3: (rope_pairs) divisors of frequencies in texts up to rope_original; copied */
+    const float *rope_long;  /**< the same for longer texts */
+    int64_t rope_pairs;      /**< half of rope_dim; default 0: frequencies have no divisors of their own */
 } mixt_zoo_options;
 MIXT_API void mixt_zoo_options_default(mixt_zoo_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_zoo_options                                                                                 \

@@ -42,7 +42,7 @@ mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info)
     return MIXT_OK;
 }
 
-enum { MODELS_MAX = 64, SIZES_MAX = 32 };
+enum { MODELS_MAX = 64, SIZES_MAX = 64 };
 static char *fallbacks[MODELS_MAX][SIZES_MAX]; // by model and size, as long as the library is loaded
 
 static void print_fallbacks(void)
@@ -81,6 +81,17 @@ static mixt_status copy_list(const char *what, const int64_t *from, int64_t coun
     for (int64_t i = 0; i < count; i++)
         to[i] = from[i];
     *to_count = count;
+    return MIXT_OK;
+}
+
+static mixt_status copy_divisors(const char *what, const float *from, int64_t count, mixt__rope_divisors *to)
+{
+    if (count < 0 || count > MIXT_ROPE_PAIRS_MAX || (count && !from))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld numbers%s; at most %d", what, (long long)count,
+                          from ? "" : " at NULL", MIXT_ROPE_PAIRS_MAX);
+    for (int64_t i = 0; i < count; i++)
+        to->of[i] = from[i];
+    to->count = count;
     return MIXT_OK;
 }
 
@@ -135,6 +146,18 @@ static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
     MIXT_TRY(take_real("eps", o->eps, &s->eps));
     s->penalty = o->penalty;
     s->pool = (mixt__model_pool)pool;
+    s->head_dim = o->head_dim;
+    s->window = o->window;
+    s->full_every = o->full_every;
+    s->nope_every = o->nope_every;
+    s->softcap = o->softcap;
+    s->logit_cap = o->logit_cap;
+    s->query_scale = o->query_scale;
+    s->rope_dim = o->rope_dim;
+    s->rope_local = o->rope_local;
+    s->rope_magnitude = o->rope_magnitude;
+    MIXT_TRY(copy_divisors("rope_short", o->rope_short, o->rope_pairs, &s->rope_short));
+    MIXT_TRY(copy_divisors("rope_long", o->rope_long, o->rope_pairs, &s->rope_long));
     return MIXT_OK;
 }
 

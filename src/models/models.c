@@ -1,4 +1,4 @@
-/* The table of models; finding one, filling in its sizes, checking them against the data. */
+/* Finding a model of the table (zoo.c), filling in its sizes, checking them against the data. */
 #include "models/models.h"
 
 #include "base/c_locale.h"
@@ -7,206 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    USES_TRANSFORMER =
-        MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ | MIXT_USES_DROPOUT,
-    USES_RECURRENT = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_VOCAB | MIXT_USES_DROPOUT,
-};
-
-const mixt__zoo_entry mixt__zoo[] = {
-    {
-        .name = "mlp",
-        .summary = "perceptron with hidden layers: 512, 512 by default",
-        .fn = mixt__model_mlp,
-        .input = MIXT_MODEL_NUMBERS,
-        .uses = MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.hidden = {512, 512}, .hidden_count = 2, .classes = 10, .norm = MIXT_NORM_NONE},
-    },
-    {
-        .name = "convnet",
-        .summary = "small convolutional net: 3 x 3, channels 32, 64, each pooled",
-        .fn = mixt__model_convnet,
-        .input = MIXT_MODEL_IMAGES,
-        .uses = MIXT_USES_CHANNELS | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.channels = {32, 64}, .channel_count = 2, .classes = 10, .norm = MIXT_NORM_NONE},
-        .check = mixt__convnet_check,
-    },
-    {
-        .name = "resnet",
-        .summary = "residual network: depth 18, 34, 50, 101, 152; 20, 32, 44, 56, 110 for small images",
-        .fn = mixt__model_resnet,
-        .input = MIXT_MODEL_IMAGES,
-        .uses = MIXT_USES_DEPTH | MIXT_USES_WIDTH | MIXT_USES_CLASSES | MIXT_USES_SHORTCUT | MIXT_USES_ZERO_INIT,
-        .sizes = {.depth = 18, .classes = 1000},
-        .names = "resnet",
-        .check = mixt__resnet_check,
-    },
-    {
-        .name = "vgg",
-        .summary = "VGG: depth 11, 13, 16, 19; with norm batch, batch norm behind each convolution",
-        .fn = mixt__model_vgg,
-        .input = MIXT_MODEL_IMAGES,
-        .uses = MIXT_USES_DEPTH | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.depth = 16, .classes = 1000, .norm = MIXT_NORM_NONE},
-        .names = "vgg",
-        .check = mixt__vgg_check,
-    },
-    {
-        .name = "c3d",
-        .summary = "3-D convolutions over clips: stages of 64, 128, 256, 512, 512 channels by default",
-        .fn = mixt__model_c3d,
-        .input = MIXT_MODEL_CLIPS,
-        .uses = MIXT_USES_CHANNELS | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.channels = {64, 128, 256, 512, 512},
-                  .channel_count = 5,
-                  .hidden = {4096, 4096},
-                  .hidden_count = 2,
-                  .classes = 101,
-                  .norm = MIXT_NORM_NONE},
-        .check = mixt__c3d_check,
-    },
-    {
-        .name = "gpt",
-        .summary = "causal transformer: 6 layers of 384, 6 heads by default",
-        .fn = mixt__model_gpt,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_TRANSFORMER,
-        .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024},
-        .names = "gpt2",
-        .tokens = 256,
-        .check = mixt__transformer_check,
-    },
-    {
-        .name = "llama",
-        .summary = "Llama: causal, rotary positions, gated perceptron; 6 layers of 384, 6 heads by default",
-        .fn = mixt__model_llama,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ |
-                MIXT_USES_KV_HEADS | MIXT_USES_INNER | MIXT_USES_TIED | MIXT_USES_ROPE | MIXT_USES_EPS,
-        .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024, .rope_theta = 10000, .eps = 1e-5},
-        .names = "llama",
-        .tokens = 256,
-        .check = mixt__llama_check,
-    },
-    {
-        .name = "bert",
-        .summary = "bidirectional transformer: 12 layers of 768, 12 heads by default",
-        .fn = mixt__model_bert,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_TRANSFORMER,
-        .sizes = {.layers = 12, .width = 768, .vocab = 30528, .seq = 512},
-        .tokens = 128,
-        .bidirectional = true,
-        .check = mixt__transformer_check,
-    },
-    {
-        .name = "bert_mlm",
-        .summary = "BERT for masked tokens as Hugging Face has it: 12 layers of 768, 12 heads by default",
-        .fn = mixt__model_bert_mlm,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_TRANSFORMER,
-        .sizes = {.layers = 12, .width = 768, .vocab = 30522, .seq = 512},
-        .names = "bert",
-        .tokens = 128,
-        .bidirectional = true,
-        .check = mixt__transformer_check,
-    },
-    {
-        .name = "bert_classify",
-        .summary = "BERT for classes of texts as Hugging Face has it: 12 layers of 768, 12 heads by default",
-        .fn = mixt__model_bert_classify,
-        .input = MIXT_MODEL_TEXTS,
-        .uses = USES_TRANSFORMER | MIXT_USES_CLASSES | MIXT_USES_POOL,
-        .sizes = {.layers = 12, .width = 768, .vocab = 30522, .seq = 512, .pool = MIXT_POOL_FIRST},
-        .names = "bert_classify",
-        .tokens = 128,
-        .check = mixt__transformer_check,
-    },
-    {
-        .name = "lstm",
-        .summary = "recurrent language model of LSTM cells: 2 layers of 512 by default",
-        .fn = mixt__model_lstm,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_RECURRENT,
-        .sizes = {.layers = 2, .width = 512, .vocab = 256},
-        .tokens = 256,
-    },
-    {
-        .name = "gru",
-        .summary = "recurrent language model of GRU cells: 2 layers of 512 by default",
-        .fn = mixt__model_gru,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_RECURRENT,
-        .sizes = {.layers = 2, .width = 512, .vocab = 256},
-        .tokens = 256,
-    },
-    {
-        .name = "rnn",
-        .summary = "recurrent language model of plain tanh cells: 2 layers of 512 by default",
-        .fn = mixt__model_rnn,
-        .input = MIXT_MODEL_TOKENS,
-        .uses = USES_RECURRENT,
-        .sizes = {.layers = 2, .width = 512, .vocab = 256},
-        .tokens = 256,
-    },
-    {
-        .name = "speech",
-        .summary = "words or letters by their sound: 3 x 3 convolutions, channels 32, 64, 128, each pooled, or hidden "
-                   "layers; LSTM layers if asked for",
-        .fn = mixt__model_speech,
-        .input = MIXT_MODEL_FRAMES,
-        .uses = MIXT_USES_HIDDEN | MIXT_USES_CHANNELS | MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_CLASSES |
-                MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 128, .classes = 10, .norm = MIXT_NORM_BATCH},
-        .either = true,
-        .check = mixt__speech_check,
-    },
-    {
-        .name = "mf",
-        .summary = "ratings by matrix factorisation with biases: 32 factors by default",
-        .fn = mixt__model_mf,
-        .input = MIXT_MODEL_PAIRS,
-        .uses = MIXT_USES_WIDTH | MIXT_USES_PENALTY,
-        .sizes = {.width = 32},
-        .own_loss = true,
-    },
-    {
-        .name = "ncf",
-        .summary = "ratings by neural collaborative filtering: 16 factors beside hidden layers 64, 32, 16 by default",
-        .fn = mixt__model_ncf,
-        .input = MIXT_MODEL_PAIRS,
-        .uses = MIXT_USES_WIDTH | MIXT_USES_HIDDEN | MIXT_USES_DROPOUT | MIXT_USES_PENALTY,
-        .sizes = {.hidden = {64, 32, 16}, .hidden_count = 3, .width = 16},
-        .own_loss = true,
-        .check = mixt__ncf_check,
-    },
-    {
-        .name = "seq2seq",
-        .summary = "translator, an encoder and a decoder: 4 layers of 256 each, 4 heads by default",
-        .fn = mixt__model_seq2seq,
-        .input = MIXT_MODEL_SENTENCES,
-        .uses = USES_TRANSFORMER,
-        .sizes = {.layers = 4, .width = 256},
-        .check = mixt__transformer_check,
-    },
-    {
-        .name = "pair",
-        .summary =
-            "pictures and captions in one space: convolutions of 32, 64, 128 channels, a GRU over bytes, width 64",
-        .fn = mixt__model_pair,
-        .input = MIXT_MODEL_CAPTIONS,
-        .uses = MIXT_USES_CHANNELS | MIXT_USES_WIDTH | MIXT_USES_LAYERS | MIXT_USES_DROPOUT | MIXT_USES_NORM,
-        .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 64, .layers = 1, .norm = MIXT_NORM_BATCH},
-        .own_loss = true,
-        .compares = true,
-        .check = mixt__convnet_check,
-    },
-    {.name = NULL},
-};
-
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 {
-    char list[256] = "";
+    char list[512] = "";
     size_t used = 0;
     mixt__nearest nearest = {.wanted = name};
     for (const mixt__zoo_entry *e = mixt__zoo; e->name; e++) {
@@ -227,9 +30,11 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 /* ---- sizes ---- */
 
 static const char *const size_names[] = {
-    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth",   "classes",
-    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner",   "tied",
-    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps",      "penalty", "pool"};
+    "hidden",     "channels",       "layers",     "width",     "heads",         "vocab",       "depth",    "classes",
+    "seq",        "dropout",        "norm",       "shortcut",  "zero_init",     "kv_heads",    "inner",    "tied",
+    "rope_theta", "rope_factor",    "rope_low",   "rope_high", "rope_original", "eps",         "penalty",  "pool",
+    "head_dim",   "window",         "full_every", "softcap",   "logit_cap",     "query_scale", "rope_dim", "rope_local",
+    "nope_every", "rope_magnitude", "rope_short", "rope_long"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
 
@@ -241,7 +46,7 @@ static void list_text(const int64_t *list, int64_t count, char *text, size_t roo
 }
 
 /** A model's default for one of its numbers; 0: the data says. */
-static int64_t number_of(const mixt__zoo_entry *entry, unsigned use)
+static int64_t number_of(const mixt__zoo_entry *entry, uint64_t use)
 {
     const mixt__model_sizes *s = &entry->sizes;
     switch (use) {
@@ -255,6 +60,10 @@ static int64_t number_of(const mixt__zoo_entry *entry, unsigned use)
         return s->depth;
     case MIXT_USES_SEQ:
         return s->seq;
+    case MIXT_USES_FULL_EVERY:
+        return s->full_every;
+    case MIXT_USES_NOPE_EVERY:
+        return s->nope_every;
     default:
         return 0;
     }
@@ -263,9 +72,12 @@ static int64_t number_of(const mixt__zoo_entry *entry, unsigned use)
 /** A model's default for one of its numbers that need not be whole; NULL: it is none of them. */
 static const double *real_of(const mixt__model_sizes *s, int bit)
 {
-    const double *const reals[] = {&s->rope_theta, &s->rope_factor,   &s->rope_low,
-                                   &s->rope_high,  &s->rope_original, &s->eps};
-    return bit >= 16 && bit < 22 ? reals[bit - 16] : NULL; // from the first bit of MIXT_USES_ROPE on
+    const double *const reals[SIZE_COUNT] = {
+        [16] = &s->rope_theta,    &s->rope_factor, &s->rope_low,    &s->rope_high,
+        &s->rope_original,        &s->eps, // from the first bit of MIXT_USES_ROPE on
+        [27] = &s->softcap,       &s->logit_cap,   &s->query_scale, [31] = &s->rope_local,
+        [33] = &s->rope_magnitude};
+    return bit >= 0 && bit < SIZE_COUNT ? reals[bit] : NULL;
 }
 
 const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room)
@@ -276,7 +88,7 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
     if (bit < 0 || bit >= SIZE_COUNT)
         return NULL;
     fallback[0] = 0;
-    unsigned use = 1u << bit;
+    uint64_t use = UINT64_C(1) << bit;
     if (use & (MIXT_USES_HIDDEN | MIXT_USES_CHANNELS))
         list_text(use == MIXT_USES_HIDDEN ? s->hidden : s->channels,
                   use == MIXT_USES_HIDDEN ? s->hidden_count : s->channel_count, fallback, room);
@@ -295,8 +107,8 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
     return size_names[bit];
 }
 
-/** The sizes that are set, as a mask of mixt__model_uses. */
-static unsigned sizes_set(const mixt__model_sizes *s)
+/** The sizes that are set, as a mask of MIXT_USES_…. */
+static uint64_t sizes_set(const mixt__model_sizes *s)
 {
     const bool set[SIZE_COUNT] = {s->hidden_count,
                                   s->channel_count,
@@ -321,17 +133,29 @@ static unsigned sizes_set(const mixt__model_sizes *s)
                                   s->rope_original != 0,
                                   s->eps != 0,
                                   s->penalty > 0,
-                                  s->pool != MIXT_POOL_AUTO};
-    unsigned mask = 0;
+                                  s->pool != MIXT_POOL_AUTO,
+                                  s->head_dim,
+                                  s->window,
+                                  s->full_every,
+                                  s->softcap != 0,
+                                  s->logit_cap != 0,
+                                  s->query_scale != 0,
+                                  s->rope_dim,
+                                  s->rope_local != 0,
+                                  s->nope_every,
+                                  s->rope_magnitude != 0,
+                                  s->rope_short.count,
+                                  s->rope_long.count};
+    uint64_t mask = 0;
     for (int i = 0; i < SIZE_COUNT; i++)
-        mask |= (unsigned)set[i] << i;
+        mask |= (uint64_t)set[i] << i;
     return mask;
 }
 
 static mixt_status check_used(const mixt__zoo_entry *entry, const mixt__model_sizes *sizes)
 {
-    unsigned foreign = sizes_set(sizes) & ~entry->uses;
-    char list[256] = "";
+    uint64_t foreign = sizes_set(sizes) & ~entry->uses;
+    char list[512] = "";
     size_t used = 0;
     int first = 0;
     if (!foreign)
@@ -347,12 +171,24 @@ static mixt_status check_used(const mixt__zoo_entry *entry, const mixt__model_si
 
 static mixt_status check_ranges(const mixt__model_sizes *s)
 {
-    const int64_t numbers[] = {s->layers,  s->width, s->heads,    s->vocab, s->depth,
-                               s->classes, s->seq,   s->kv_heads, s->inner};
-    for (int i = 0; i < 9; i++)
+    const int64_t numbers[SIZE_COUNT] = {[2] = s->layers,
+                                         s->width,
+                                         s->heads,
+                                         s->vocab,
+                                         s->depth,
+                                         s->classes,
+                                         s->seq,
+                                         [13] = s->kv_heads,
+                                         s->inner,
+                                         [24] = s->head_dim,
+                                         s->window,
+                                         s->full_every,
+                                         [30] = s->rope_dim,
+                                         [32] = s->nope_every};
+    for (int i = 0; i < SIZE_COUNT; i++)
         if (numbers[i] < 0 || numbers[i] > INT32_MAX)
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be 0 (the model's own) or above",
-                              size_names[i < 7 ? i + 2 : i + 6], (long long)numbers[i]);
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be 0 (the model's own) or above", size_names[i],
+                              (long long)numbers[i]);
     for (int bit = 0; bit < SIZE_COUNT; bit++)
         if (real_of(s, bit) && !(*real_of(s, bit) >= 0 && *real_of(s, bit) <= 1e12))
             return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be 0 (the model's own) or above", size_names[bit],
@@ -421,6 +257,10 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
         fill_number(&s->inner, (8 * s->width / 3 + 63) / 64 * 64);
     s->rope_theta = s->rope_theta > 0 ? s->rope_theta : own->rope_theta;
     s->eps = s->eps > 0 ? s->eps : own->eps;
+    s->decoder = entry->decoder;
+    fill_number(&s->full_every, own->full_every);
+    fill_number(&s->nope_every, own->nope_every);
+    s->rope_local = s->rope_local > 0 ? s->rope_local : own->rope_local;
     if (s->pool == MIXT_POOL_AUTO)
         s->pool = own->pool;
     if (entry->uses & MIXT_USES_VOCAB)

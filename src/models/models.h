@@ -10,7 +10,7 @@
 #include "mixt/data.h"
 #include "model/model.h"
 
-enum { MIXT_SIZES_MAX = 16, MIXT_VOCAB_STEP = 64 }; // hidden layers, convolutions
+enum { MIXT_SIZES_MAX = 16, MIXT_ROPE_PAIRS_MAX = 256, MIXT_VOCAB_STEP = 64 }; // hidden layers, convolutions
 
 /** In the order of the choices of the key net.norm. */
 typedef enum mixt__model_norm { MIXT_NORM_AUTO, MIXT_NORM_NONE, MIXT_NORM_BATCH, MIXT_NORM_LAYER } mixt__model_norm;
@@ -37,6 +37,25 @@ typedef enum mixt__model_input {
     MIXT_MODEL_TEXTS,     // tokens of different lengths, with a class
 } mixt__model_input;
 
+/** Families of one decoder: rows of the table in decoder.c. */
+typedef enum mixt__decoder {
+    MIXT_DECODER_LLAMA,
+    MIXT_DECODER_MISTRAL,
+    MIXT_DECODER_QWEN2,
+    MIXT_DECODER_QWEN3,
+    MIXT_DECODER_PHI3,
+    MIXT_DECODER_SMOLLM3,
+    MIXT_DECODER_GEMMA2,
+    MIXT_DECODER_GEMMA3,
+    MIXT_DECODER_OLMO2
+} mixt__decoder;
+
+/** A number for each pair of a head that turns. */
+typedef struct mixt__rope_divisors {
+    int64_t count;
+    float of[MIXT_ROPE_PAIRS_MAX];
+} mixt__rope_divisors;
+
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
 typedef struct mixt__model_sizes {
     int64_t hidden[MIXT_SIZES_MAX], channels[MIXT_SIZES_MAX];
@@ -60,37 +79,56 @@ typedef struct mixt__model_sizes {
     int64_t days;                         // of users, the same
     float shift;
     mixt__model_pool pool;
+    mixt__decoder decoder;                     // filled in, never chosen
+    int64_t head_dim;                          // numbers of a head; 0: width / heads
+    int64_t window, full_every;                // tokens that attention sees; layers that see all are each full_every-th
+    int64_t nope_every;                        // each of these layers has no positions
+    double softcap, logit_cap;                 // of scores and of logits; 0: none
+    double query_scale;                        // scores are divided by its root; 0: head_dim
+    int64_t rope_dim;                          // numbers of a head that turn; 0: all
+    double rope_local;                         // theta of layers with a window; 0: rope_theta
+    double rope_magnitude;                     // of cosines and sines; 0: 1
+    mixt__rope_divisors rope_short, rope_long; // of frequencies, in texts up to rope_original tokens and longer ones
 } mixt__model_sizes;
 
-/** Which sizes a model uses: setting another is an error. */
-typedef enum mixt__model_uses {
-    MIXT_USES_HIDDEN = 1 << 0,
-    MIXT_USES_CHANNELS = 1 << 1,
-    MIXT_USES_LAYERS = 1 << 2,
-    MIXT_USES_WIDTH = 1 << 3,
-    MIXT_USES_HEADS = 1 << 4,
-    MIXT_USES_VOCAB = 1 << 5,
-    MIXT_USES_DEPTH = 1 << 6,
-    MIXT_USES_CLASSES = 1 << 7,
-    MIXT_USES_SEQ = 1 << 8,
-    MIXT_USES_DROPOUT = 1 << 9,
-    MIXT_USES_NORM = 1 << 10,
-    MIXT_USES_SHORTCUT = 1 << 11,
-    MIXT_USES_ZERO_INIT = 1 << 12,
-    MIXT_USES_KV_HEADS = 1 << 13,
-    MIXT_USES_INNER = 1 << 14,
-    MIXT_USES_TIED = 1 << 15,
-    MIXT_USES_ROPE = 31 << 16, // theta, factor, low, high, original
-    MIXT_USES_EPS = 1 << 21,
-    MIXT_USES_PENALTY = 1 << 22,
-    MIXT_USES_POOL = 1 << 23,
-} mixt__model_uses;
+/** Which sizes a model uses, a bit of 64 each: setting another is an error. */
+#define MIXT_USES_HIDDEN (UINT64_C(1) << 0)
+#define MIXT_USES_CHANNELS (UINT64_C(1) << 1)
+#define MIXT_USES_LAYERS (UINT64_C(1) << 2)
+#define MIXT_USES_WIDTH (UINT64_C(1) << 3)
+#define MIXT_USES_HEADS (UINT64_C(1) << 4)
+#define MIXT_USES_VOCAB (UINT64_C(1) << 5)
+#define MIXT_USES_DEPTH (UINT64_C(1) << 6)
+#define MIXT_USES_CLASSES (UINT64_C(1) << 7)
+#define MIXT_USES_SEQ (UINT64_C(1) << 8)
+#define MIXT_USES_DROPOUT (UINT64_C(1) << 9)
+#define MIXT_USES_NORM (UINT64_C(1) << 10)
+#define MIXT_USES_SHORTCUT (UINT64_C(1) << 11)
+#define MIXT_USES_ZERO_INIT (UINT64_C(1) << 12)
+#define MIXT_USES_KV_HEADS (UINT64_C(1) << 13)
+#define MIXT_USES_INNER (UINT64_C(1) << 14)
+#define MIXT_USES_TIED (UINT64_C(1) << 15)
+#define MIXT_USES_ROPE (UINT64_C(31) << 16) // theta, factor, low, high, original
+#define MIXT_USES_EPS (UINT64_C(1) << 21)
+#define MIXT_USES_PENALTY (UINT64_C(1) << 22)
+#define MIXT_USES_POOL (UINT64_C(1) << 23)
+#define MIXT_USES_HEAD_DIM (UINT64_C(1) << 24)
+#define MIXT_USES_WINDOW (UINT64_C(1) << 25)
+#define MIXT_USES_FULL_EVERY (UINT64_C(1) << 26)
+#define MIXT_USES_SOFTCAP (UINT64_C(1) << 27)
+#define MIXT_USES_LOGIT_CAP (UINT64_C(1) << 28)
+#define MIXT_USES_QUERY_SCALE (UINT64_C(1) << 29)
+#define MIXT_USES_ROPE_DIM (UINT64_C(1) << 30)
+#define MIXT_USES_ROPE_LOCAL (UINT64_C(1) << 31)
+#define MIXT_USES_NOPE_EVERY (UINT64_C(1) << 32)
+#define MIXT_USES_LONGROPE (UINT64_C(7) << 33) // magnitude, short, long
 
 typedef struct mixt__zoo_entry {
     const char *name, *summary;
     mixt_model_fn fn;
     mixt__model_input input;
-    unsigned uses;           // mixt__model_uses
+    uint64_t uses;           // bits MIXT_USES_…
+    mixt__decoder decoder;   // of mixt__model_decoder
     mixt__model_sizes sizes; // defaults
     const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
@@ -117,7 +155,7 @@ int64_t mixt__model_days(const mixt_data_info *data);
 /** The record of a name; the failure lists the names and guesses which was meant. */
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
 
-/** The size of a bit of mixt__model_uses by its name, and a model's default for it as text: "" where that follows the
+/** The size of a bit MIXT_USES_… by its name, and a model's default for it as text: "" where that follows the
  *  data or another size. NULL past the last. */
 const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room);
 
@@ -160,9 +198,10 @@ mixt_value mixt__model_bert_classify(mixt_builder *b, mixt_value x);
 /** Without the number of positions, which rotary ones do not have. */
 mixt_status mixt__heads_check(const mixt__model_sizes *sizes);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
-/** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values. */
-mixt_value mixt__model_llama(mixt_builder *b, mixt_value x);
-mixt_status mixt__llama_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values; sizes.decoder says
+ *  of which family. */
+mixt_value mixt__model_decoder(mixt_builder *b, mixt_value x);
+mixt_status mixt__decoder_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Pictures (N, H, W, C), and captions by name → (N, 2 width): both in one space. */
 mixt_value mixt__model_pair(mixt_builder *b, mixt_value x);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */

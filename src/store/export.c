@@ -32,6 +32,7 @@ static int64_t block_number(const char *name)
 
 void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *here, int64_t count)
 {
+    int64_t both = 0; // gate and up in one
     const struct {
         const char *name;
         int64_t *rows, *columns;
@@ -41,6 +42,7 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
         {"wtt.weight", &facts->types, NULL},
         {"h.0.mlp.fc.weight", &facts->inner, NULL},
         {"h.0.mlp.gate.weight", &facts->inner, NULL},
+        {"h.0.mlp.gate_up.weight", &both, NULL},
         {"fc.weight", &facts->classes, NULL},
         {"classifier.3.weight", &facts->classes, NULL}, // VGG: the last one there is
         {"classifier.6.weight", &facts->classes, NULL},
@@ -60,7 +62,9 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
                 *sizes[k].columns = here[i].dims[1];
         }
     }
-    facts->head_dim = facts->heads ? facts->width / facts->heads : 0;
+    facts->inner = both ? both / 2 : facts->inner;
+    if (!facts->head_dim)
+        facts->head_dim = facts->heads ? facts->width / facts->heads : 0;
 }
 
 /* ---- tensors ---- */
@@ -82,7 +86,8 @@ static mixt_status prepare(exporter *x)
     int64_t most = 1;
     MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
     MIXT_TRY(check_vocab(x));
-    MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab, r->positions));
+    MIXT_TRY(
+        mixt__name_plan_make(&x->plan, r->names, &r->facts, x->file->tensors, x->file->count, r->vocab, r->positions));
     x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
     for (int64_t i = 0; i < x->file->count; i++) {
         const mixt__file_tensor *t = &x->file->tensors[i];
@@ -167,7 +172,7 @@ static char *config_of(const exporter *x)
     facts.fits = !x->differs.text[0];
     if (x->request->vocab && x->request->vocab < facts.vocab)
         facts.vocab = x->request->vocab;
-    if (x->request->positions && x->request->positions < facts.positions)
+    if (!x->request->names->rotary && x->request->positions && x->request->positions < facts.positions)
         facts.positions = x->request->positions;
     return mixt__names_config(x->request->names, &facts);
 }

@@ -167,19 +167,29 @@ const char *mixt__names_here(const mixt__names *names, const char *there, mixt__
 
 /* ---- plans ---- */
 
+/** Rows of queries in a tensor with those of keys and values behind; where nobody knows the heads, as many as it has
+ *  columns. */
+static int64_t query_rows(const mixt__name_plan *plan, const mixt__file_tensor *here)
+{
+    if (!plan->heads)
+        return row_elements(here);
+    int64_t all = plan->heads + 2 * plan->kv_heads, rows = here->rank ? here->dims[0] : 0;
+    return rows % all ? -1 : rows / all * plan->heads;
+}
+
 static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__name_rule *rule, const wildcards *found,
                              int64_t vocab, int64_t positions)
 {
     const mixt__file_tensor *here = &plan->here[index];
     mixt__name_entry e = {.rule = rule, .here = index, .rows = here->rank ? here->dims[0] : 1};
     if (rule->parts) {
-        int64_t first = rule->square ? row_elements(here) : 0; // rows of a first part that is unlike the others
-        int64_t rest = e.rows - first, others = rule->parts - (rule->square ? 1 : 0);
-        if (rest <= 0 || rest % others)
+        int64_t first = rule->heads ? query_rows(plan, here) : 0; // rows of a first part that is unlike the others
+        int64_t rest = e.rows - first, others = rule->parts - (rule->heads ? 1 : 0);
+        if (rest <= 0 || rest % others || (rule->heads && first <= 0))
             return mixt__fail(MIXT_ERROR_SHAPE, "tensor '%s' of shape %s cannot be cut into %d parts", here->name,
                               mixt__dims_print(here->rank, here->dims).text, rule->parts);
-        e.rows = rule->square && !rule->part ? first : rest / others;
-        e.first = rule->square && rule->part ? first + (rule->part - 1) * e.rows : rule->part * e.rows;
+        e.rows = rule->heads && !rule->part ? first : rest / others;
+        e.first = rule->heads && rule->part ? first + (rule->part - 1) * e.rows : rule->part * e.rows;
     }
     if (rule->vocabulary && vocab && vocab < e.rows)
         e.rows = vocab;
@@ -215,10 +225,14 @@ static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t voc
                       plan->names->family);
 }
 
-mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                 int64_t count, int64_t vocab, int64_t positions)
+mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__name_facts *facts,
+                                 const mixt__file_tensor *here, int64_t count, int64_t vocab, int64_t positions)
 {
     *plan = (mixt__name_plan){.names = names, .here = here, .here_count = count};
+    if (facts && facts->kv_heads) {
+        plan->heads = facts->heads;
+        plan->kv_heads = facts->kv_heads;
+    }
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < count; i++)
         status = plan_tensor(plan, i, vocab, positions);

@@ -28,11 +28,19 @@ typedef struct mixt__name_rule {
     const char *here, *there;
     mixt__layout layout;
     int part, parts;  // there are the rows of this part of the tensor here; parts 0: all of it
-    bool square;      // the first part has as many rows as columns, the others share the rest; else all are equal
+    bool heads;       // parts are the heads of queries, then of keys and of values, which may be fewer; else all equal
     int64_t channels; // FEATURES: C
     bool vocabulary;  // rows are tokens: here there may be more of them, to fill a block
     bool positions;   // rows are places in a text: here there may be more of them, which never learned
 } mixt__name_rule;
+
+enum { MIXT_NAME_DIVISORS_MAX = 256 };
+
+/** Divisors of the frequencies of rotary positions. */
+typedef struct mixt__name_divisors {
+    int64_t count;
+    double of[MIXT_NAME_DIVISORS_MAX];
+} mixt__name_divisors;
 
 typedef struct mixt__name_pair {
     const char *first, *second;
@@ -46,13 +54,29 @@ typedef struct mixt__name_facts {
     int64_t kv_heads, head_dim;                 // of keys and values; numbers of a head
     double eps;                                 // of norms
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // rotary positions, as graph.h has them
-    bool tied;                                                          // the output head is the embedding
+    double rope_local, rope_magnitude;         // theta of layers with a window; of cosines and sines, 0: 1
+    int64_t rope_dim;                          // numbers of a head that turn; 0: all
+    mixt__name_divisors rope_short, rope_long; // up to rope_original tokens, and in longer texts
+    int64_t window, full_every, nope_every;    // tokens that attention sees, 0: all; layers without a window, without
+                                               // positions: each so-manieth, 0: none
+    double softcap, logit_cap, query_scale;    // of scores, of logits, 0: none; scores are divided by its root
+    bool tied;                                 // the output head is the embedding
     char architecture[32];
     bool fits;                 // the other program's own model of that name takes the tensors
     const char *const *labels; // (label_count) names of the classes, the caller's; NULL: they have none
     int64_t label_count;
     mixt_dtype dtype;
 } mixt__name_facts;
+
+/** Entries of config.json that are made of several facts, or of one for each layer: names_rope.c, names_layers.c. */
+typedef enum mixt__name_special {
+    MIXT_FIELD_PLAIN,
+    MIXT_FIELD_ROPE,        // the object that scales frequencies
+    MIXT_FIELD_ROPE_SHARE,  // of a head that turns
+    MIXT_FIELD_POSITIONS,   // a list of 1 and 0
+    MIXT_FIELD_LAYER_TYPES, // a list of words
+    MIXT_FIELD_USES_WINDOW, // whether any layer has one
+} mixt__name_special;
 
 /** One entry of config.json: a fact by its place in mixt__name_facts, or a constant that the model has here. */
 typedef struct mixt__name_field {
@@ -62,7 +86,17 @@ typedef struct mixt__name_field {
     const char *json;     // the constant as JSON
     const char *fallback; // what a file without it means, as JSON; NULL: what the model has here
     bool free;            // another value there does not change what the model computes
+    bool none;            // 0 is null there
+    mixt__name_special special;
 } mixt__name_field;
+
+/** How config.json says which layers have a window. */
+typedef enum mixt__name_windows {
+    MIXT_WINDOWS_NONE,    // none have
+    MIXT_WINDOWS_ALL,     // all, where sliding_window is a number
+    MIXT_WINDOWS_USED,    // the same, where use_sliding_window is true
+    MIXT_WINDOWS_PATTERN, // all but each full_every-th: layer_types
+} mixt__name_windows;
 
 /** What a program's own model of a name has otherwise than the tensors here. */
 typedef struct mixt__name_differs {
@@ -81,6 +115,11 @@ typedef struct mixt__names {
     const mixt__name_field *fields; // of config.json
     bool rotary;                    // which has rotary positions too
     bool labels;                    // and names of classes
+    const char *const *known;       // further keys of config.json that are understood; NULL: any key may be there
+    double rope_theta, rope_local;  // where config.json is silent; 0: 10000, and no positions of their own
+    bool partial, no_positions;     // it may turn a part of each head; may have layers without positions
+    mixt__name_windows windows;
+    int64_t full_every; // of PATTERN, where config.json is silent
     /** Whether the program builds a model of these tensors from config.json alone; NULL: it always does. */
     mixt__name_differs (*differs)(const mixt__file_tensor *here, int64_t count, const char *architecture);
 } mixt__names;
@@ -106,6 +145,7 @@ typedef struct mixt__name_entry {
 
 typedef struct mixt__name_plan {
     const mixt__names *names; // NULL: all as it is
+    int64_t heads, kv_heads;  // 0: not known
     const mixt__file_tensor *here;
     int64_t here_count;
     mixt__name_entry *entries;
@@ -114,12 +154,13 @@ typedef struct mixt__name_plan {
 } mixt__name_plan;
 
 /** Finds what each tensor here is there; fails on one that no rule knows.
+ *  @param facts heads and kv_heads count, of tensors that hold queries, keys and values; NULL: width tells
  *  @param names NULL: the same names and layouts on both sides; only positions are left out
  *  @param here borrowed as long as the plan lives
  *  @param vocab tokens that count: rows of vocabulary tensors past it are left out; 0: all of them
  *  @param positions the same for tables of positions */
-mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                 int64_t count, int64_t vocab, int64_t positions);
+mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__name_facts *facts,
+                                 const mixt__file_tensor *here, int64_t count, int64_t vocab, int64_t positions);
 void mixt__name_plan_free(mixt__name_plan *plan);
 
 /** Values of an entry from the layout here to the one there, and back. `here` is the whole tensor. */

@@ -4,26 +4,32 @@
 #include "base/status.h"
 #include "store/file.h"
 #include "store/json.h"
+#include "store/names_layers.h"
 #include "store/names_rope.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const mixt__names *const families[] = {&mixt__names_gpt2,
-                                              &mixt__names_bert,
-                                              &mixt__names_bert_classify,
-                                              &mixt__names_llama,
-                                              &mixt__names_resnet,
-                                              &mixt__names_vgg,
-                                              NULL};
+static const mixt__names *const families[] = {&mixt__names_gpt2,   &mixt__names_bert, &mixt__names_bert_classify,
+                                              &mixt__names_resnet, &mixt__names_vgg,  NULL};
+
+/** The decoders, then the others; NULL past the last. */
+static const mixt__names *family_at(int index)
+{
+    int decoders = 0;
+    while (mixt__names_decoders[decoders].family)
+        decoders++;
+    return index < decoders ? &mixt__names_decoders[index] : families[index - decoders];
+}
 
 const mixt__names *mixt__names_find(const char *family)
 {
-    for (int i = 0; family && families[i]; i++)
-        if (!strcmp(families[i]->family, family))
-            return families[i];
+    for (int i = 0; family && family_at(i); i++)
+        if (!strcmp(family_at(i)->family, family))
+            return family_at(i);
     return NULL;
 }
 
@@ -42,22 +48,43 @@ static json_t *constant(const char *text)
     return mixt__json_load(text, strlen(text), JSON_DECODE_ANY, &error);
 }
 
+/** Whether the fact is a double. */
+static bool is_real(const mixt__name_field *field)
+{
+    static const size_t reals[] = {MIXT_FACT(eps),          MIXT_FACT(rope_theta), MIXT_FACT(rope_local),
+                                   MIXT_FACT(softcap),      MIXT_FACT(logit_cap),  MIXT_FACT(query_scale),
+                                   MIXT_FACT(rope_original)};
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
+        if (reals[i] == field->fact)
+            return true;
+    return false;
+}
+
 /** A field's value as JSON; NULL: no memory. */
 static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *facts)
 {
+    if (field->special == MIXT_FIELD_ROPE)
+        return mixt__rope_pack(facts);
+    if (field->special == MIXT_FIELD_ROPE_SHARE)
+        return mixt__rope_pack_share(facts);
+    if (field->special)
+        return mixt__layers_pack(field->special, facts);
     if (!field->fact)
         return constant(field->json);
     if (field->fact == MIXT_FACT(architecture))
         return mixt__json_string(facts->architecture);
     if (field->fact == MIXT_FACT(fits) || field->fact == MIXT_FACT(tied))
         return json_boolean(field->fact == MIXT_FACT(fits) ? facts->fits : facts->tied);
-    if (field->fact == MIXT_FACT(eps) || field->fact == MIXT_FACT(rope_theta))
-        return json_real(field->fact == MIXT_FACT(eps) ? facts->eps : facts->rope_theta);
-    if (field->fact == MIXT_FACT(rope_factor))
-        return mixt__rope_pack(facts);
+    if (is_real(field)) {
+        double real;
+        memcpy(&real, (const char *)facts + field->fact - 1, sizeof real);
+        bool whole = field->fact == MIXT_FACT(rope_original) || // of tokens
+                     (field->fact == MIXT_FACT(query_scale) && real == floor(real));
+        return real == 0 && field->none ? json_null() : whole ? json_integer((json_int_t)real) : json_real(real);
+    }
     int64_t number;
     memcpy(&number, (const char *)facts + field->fact - 1, sizeof number);
-    return number < 0 ? json_null() : json_integer(number);
+    return number < 0 || (!number && field->none) ? json_null() : json_integer(number);
 }
 
 static const char *dtype_name(mixt_dtype dtype)
@@ -128,8 +155,10 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
     if (!found && field->fallback && !meant)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to check %s", path);
     found = meant ? meant : found;
-    if (!found || field->free)
+    if (!found || field->free || field->special) {
+        json_decref(meant);
         return MIXT_OK;
+    }
     json_t *expected = value_of(field, facts);
     mixt_status status = MIXT_OK;
     if (!expected) {
@@ -163,20 +192,12 @@ static mixt_status load(const char *path, json_t **config)
     return mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
 }
 
-mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
-{
-    json_t *config;
-    MIXT_TRY(load(path, &config));
-    mixt_status status = MIXT_OK;
-    for (const mixt__name_field *field = names->fields; status == MIXT_OK && field && field->key; field++)
-        status = check_field(field, config, facts, path);
-    if (status == MIXT_OK && names->rotary)
-        status = mixt__rope_check(config, path, facts);
-    json_decref(config);
-    return status;
-}
-
 /* ---- a model by its config.json ---- */
+
+#define NO_FACTS                                                                                                       \
+    {                                                                                                                  \
+        .first_token = -1, .last_token = -1, .pad_token = -1                                                           \
+    }
 
 static bool is_of(const mixt__names *names, const json_t *config)
 {
@@ -190,36 +211,59 @@ static bool is_of(const mixt__names *names, const json_t *config)
     return type && named && names->fields && !strcmp(names->type ? names->type : names->family, type);
 }
 
+/** A number from its field: a double or an int64_t. */
+static mixt_status read_number(const mixt__name_field *field, const json_t *found, mixt__name_facts *facts,
+                               const char *path)
+{
+    char *fact = (char *)facts + field->fact - 1;
+    bool tokens = field->fact == MIXT_FACT(first_token) || field->fact == MIXT_FACT(last_token) ||
+                  field->fact == MIXT_FACT(pad_token);
+    if (is_real(field) && json_is_number(found)) {
+        double real = json_number_value(found);
+        if (!(real > 0))
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %g", path, field->key, real);
+        memcpy(fact, &real, sizeof real);
+        return MIXT_OK;
+    }
+    if (!found || json_is_null(found) || tokens || !json_is_integer(found)) {
+        if (json_is_integer(found)) {
+            int64_t token = json_integer_value(found);
+            memcpy(fact, &token, sizeof token);
+        }
+        return !found || json_is_null(found) || tokens
+                   ? MIXT_OK
+                   : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is no whole number", path, field->key);
+    }
+    int64_t number = json_integer_value(found);
+    if (number < 0 || number > INT32_MAX)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %lld", path, field->key, (long long)number);
+    memcpy(fact, &number, sizeof number);
+    return MIXT_OK;
+}
+
 /** A fact from its field; constants are held against the model here. */
 static mixt_status read_field(const mixt__name_field *field, const json_t *config, mixt__name_facts *facts,
                               const char *path)
 {
     const json_t *found = json_object_get(config, field->key);
+    if (field->special || field->fact == MIXT_FACT(rope_theta) || field->fact == MIXT_FACT(rope_local) ||
+        field->fact == MIXT_FACT(rope_original) || field->fact == MIXT_FACT(fits)) // see fill
+        return MIXT_OK;
     if (!field->fact)
         return check_field(field, config, facts, path);
-    if (field->fact == MIXT_FACT(eps)) {
-        json_t *meant = found ? NULL : constant(field->fallback);
-        if (!found && !meant)
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", path);
-        facts->eps = json_number_value(found ? found : meant);
-        json_decref(meant);
-        return facts->eps > 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s makes no sense", path, field->key);
-    }
+    json_t *meant = !found && field->fallback ? constant(field->fallback) : NULL;
+    if (!found && field->fallback && !meant)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", path);
+    found = found ? found : meant;
+    mixt_status status = MIXT_OK;
     if (field->fact == MIXT_FACT(tied))
         facts->tied = json_is_true(found);
-    if (field->fact == MIXT_FACT(architecture) && json_is_string(found))
+    else if (field->fact != MIXT_FACT(architecture))
+        status = read_number(field, found, facts, path);
+    else if (json_is_string(found))
         snprintf(facts->architecture, sizeof facts->architecture, "%s", json_string_value(found));
-    if (field->fact == MIXT_FACT(tied) || field->fact == MIXT_FACT(rope_theta) ||
-        field->fact == MIXT_FACT(rope_factor) || field->fact == MIXT_FACT(architecture) ||
-        field->fact == MIXT_FACT(fits))
-        return MIXT_OK;
-    if (!json_is_integer(found)) // none, null, or a list of tokens
-        return MIXT_OK;
-    int64_t number = json_integer_value(found);
-    if (number < 0 || number > INT32_MAX)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %lld", path, field->key, (long long)number);
-    memcpy((char *)facts + field->fact - 1, &number, sizeof number);
-    return MIXT_OK;
+    json_decref(meant);
+    return status;
 }
 
 /** What no field says. */
@@ -232,37 +276,176 @@ static mixt_status fill(const mixt__names *names, const json_t *config, mixt__na
         f->classes = (int64_t)json_object_size(json_object_get(config, "id2label"));
     f->kv_heads = f->kv_heads ? f->kv_heads : f->heads;
     f->inner = f->inner ? f->inner : 4 * f->width;
-    if (f->head_dim && f->head_dim * f->heads != f->width)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: %lld heads of %lld in a width of %lld: the model here has none "
-                          "but whole shares of it",
-                          path, (long long)f->heads, (long long)f->head_dim, (long long)f->width);
-    if (names->rotary)
-        return mixt__rope_read(config, path, f);
+    f->head_dim = f->head_dim ? f->head_dim : f->width / f->heads;
+    if (names->rotary) {
+        MIXT_TRY(mixt__rope_read(names, config, path, f));
+        return mixt__layers_read(names, config, path, f);
+    }
     return f->inner == 4 * f->width
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: a perceptron of %lld: the model here has 4 times its width",
                             path, (long long)f->inner);
 }
 
+/* ---- what nobody asked for ---- */
+
+/** Keys that do not change what a model computes: of its file, its tokens, training, and of drawing tokens. */
+static const char *const harmless[] = {"_name_or_path",
+                                       "transformers_version",
+                                       "transformers.js_config",
+                                       "torch_dtype",
+                                       "dtype",
+                                       "use_cache",
+                                       "initializer_range",
+                                       "pad_token_id",
+                                       "sep_token_id",
+                                       "cls_token_id",
+                                       "mask_token_id",
+                                       "unk_token_id",
+                                       "decoder_start_token_id",
+                                       "forced_bos_token_id",
+                                       "forced_eos_token_id",
+                                       "attention_dropout",
+                                       "resid_pdrop",
+                                       "embd_pdrop",
+                                       "hidden_dropout",
+                                       "pretraining_tp",
+                                       "output_attentions",
+                                       "output_hidden_states",
+                                       "return_dict",
+                                       "return_dict_in_generate",
+                                       "output_scores",
+                                       "chunk_size_feed_forward",
+                                       "id2label",
+                                       "label2id",
+                                       "num_labels",
+                                       "problem_type",
+                                       "auto_map",
+                                       "cache_implementation",
+                                       "_attn_implementation",
+                                       "attn_implementation",
+                                       "_attn_implementation_autoset",
+                                       "_attn_implementation_internal",
+                                       "tokenizer_class",
+                                       "finetuning_task",
+                                       "task_specific_params",
+                                       "prefix",
+                                       "torchscript",
+                                       "is_decoder",
+                                       "is_llama_config",
+                                       "unsloth_fixed",
+                                       "unsloth_version",
+                                       "router_aux_loss_coef",
+                                       "max_length",
+                                       "min_length",
+                                       "temperature",
+                                       "top_k",
+                                       "top_p",
+                                       "typical_p",
+                                       "do_sample",
+                                       "early_stopping",
+                                       "num_beams",
+                                       "num_beam_groups",
+                                       "diversity_penalty",
+                                       "repetition_penalty",
+                                       "length_penalty",
+                                       "no_repeat_ngram_size",
+                                       "encoder_no_repeat_ngram_size",
+                                       "bad_words_ids",
+                                       "num_return_sequences",
+                                       "remove_invalid_values",
+                                       "exponential_decay_length_penalty",
+                                       "suppress_tokens",
+                                       "begin_suppress_tokens",
+                                       "rope_parameters",
+                                       "partial_rotary_factor",
+                                       NULL};
+
+static bool is_in(const char *const *list, const char *key)
+{
+    while (*list && strcmp(*list, key))
+        list++;
+    return *list != NULL;
+}
+
+static bool is_field(const mixt__names *names, const char *key)
+{
+    const mixt__name_field *field = names->fields;
+    while (field->key && strcmp(field->key, key))
+        field++;
+    return field->key != NULL;
+}
+
+/** null, false, and what is empty, say that there is no such thing. */
+static bool says_nothing(const json_t *value)
+{
+    return json_is_null(value) || json_is_false(value) || (json_is_object(value) && !json_object_size(value)) ||
+           (json_is_array(value) && !json_array_size(value));
+}
+
+/** A part of a model that nobody here knows may change all that it computes. */
+static mixt_status check_unknown(const mixt__names *names, const json_t *config, const char *path)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)config, key, value)
+    {
+        if (!names->known || is_in(harmless, key) || is_in(names->known, key) || is_field(names, key) ||
+            says_nothing(value))
+            continue;
+        char *text = mixt__json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        mixt_status status = mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                                        "%s: %s is %.80s: the model here (%s) knows nothing of it, and would compute "
+                                        "something else",
+                                        path, key, text ? text : "?", names->family);
+        free(text);
+        return status;
+    }
+    return MIXT_OK;
+}
+
+/** All that a config.json says of a model of this family. */
+static mixt_status read_facts(const mixt__names *names, const json_t *config, mixt__name_facts *facts, const char *path)
+{
+    for (const mixt__name_field *field = names->fields; field->key; field++)
+        MIXT_TRY(read_field(field, config, facts, path));
+    MIXT_TRY(check_unknown(names, config, path));
+    return fill(names, config, facts, path);
+}
+
+mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
+{
+    json_t *config;
+    mixt__name_facts there = NO_FACTS;
+    MIXT_TRY(load(path, &config));
+    mixt_status status = MIXT_OK;
+    for (const mixt__name_field *field = names->fields; status == MIXT_OK && field && field->key; field++)
+        status = check_field(field, config, facts, path);
+    if (status == MIXT_OK && names->rotary)
+        status = read_facts(names, config, &there, path);
+    if (status == MIXT_OK && names->rotary)
+        status = mixt__rope_check(path, &there, facts);
+    json_decref(config);
+    return status;
+}
+
 mixt_status mixt__names_read_config(const char *path, const mixt__names **names, mixt__name_facts *facts)
 {
     json_t *config;
-    *facts = (mixt__name_facts){.first_token = -1, .last_token = -1};
+    *facts = (mixt__name_facts)NO_FACTS;
     *names = NULL;
     MIXT_TRY(load(path, &config));
-    for (int i = 0; families[i]; i++)
-        if (is_of(families[i], config))
-            *names = families[i];
+    for (int i = 0; family_at(i); i++)
+        if (is_of(family_at(i), config))
+            *names = family_at(i);
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    mixt_status status = *names ? MIXT_OK
-                                : mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                                             "%s: model_type '%s': mixt has gpt2, llama and bert of Hugging Face", path,
-                                             type ? type : "");
-    for (const mixt__name_field *field = *names ? (*names)->fields : NULL; status == MIXT_OK && field->key; field++)
-        status = read_field(field, config, facts, path);
-    if (status == MIXT_OK)
-        status = fill(*names, config, facts, path);
+    mixt_status status =
+        *names
+            ? read_facts(*names, config, facts, path)
+            : mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                         "%s: model_type '%s': of Hugging Face's, mixt has gpt2, bert, llama, mistral, qwen2, qwen3, "
+                         "phi3, smollm3, gemma2, gemma3_text and olmo2",
+                         path, type ? type : "");
     json_decref(config);
     return status;
 }

@@ -320,7 +320,7 @@ static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
     w->foreign = r->names && !(format && !strcmp(format, "mixt"));
-    MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0, 0));
+    MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->facts, r->wanted, r->count, 0, 0));
     MIXT_TRY(check_config(w, r));
     expect_rows(w);
     int64_t most = 1;

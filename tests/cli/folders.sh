@@ -92,10 +92,15 @@ altered() {
     rm -rf other && cp -r hf-llama other && sed -i "s/$1/$2/" other/config.json
     refused "$3" "$mixt" generate other
 }
-altered '"llama"' '"mistral"' "model_type 'mistral': mixt has gpt2, llama and bert"
+altered '"llama"' '"mamba"' "model_type 'mamba': of Hugging Face's, mixt has gpt2, bert, llama, mistral"
+altered '"attention_bias": false' '"attention_bias": true' 'attention_bias is true'
+altered '"mlp_bias": false' '"mlp_bias": false, "residual_multiplier": 0.22' 'residual_multiplier is 0.22: the model here (llama) knows nothing of it'
+altered '"mlp_bias": false' '"mlp_bias": false, "quantization_config": {"bits": 4}' 'quantization_config is {"bits":4}: the model here (llama) knows nothing of it'
+altered '"rope_scaling": null' '"rope_scaling": {"rope_type": "linear", "factor": 4.0, "mrope_section": [1]}' 'its rotary positions have mrope_section'
+altered '"rope_scaling": null' '"rope_scaling": null, "partial_rotary_factor": 0.5' 'partial_rotary_factor is 0.5: the model here turns whole heads'
 altered '"silu"' '"gelu"' 'hidden_act is "gelu"'
 altered '"rope_scaling": null' '"rope_scaling": {"rope_type": "yarn", "factor": 4.0}' "rotary positions of kind 'yarn'"
-altered '"head_dim": 8' '"head_dim": 16' '4 heads of 16 in a width of 32'
+altered '"head_dim": 8' '"head_dim": 16' 'expected a float tensor [64, 32]'
 altered '"num_hidden_layers": 2' '"num_hidden_layers": 3' "'model.layers.2"
 altered '"hidden_size": 32' '"hidden_size": -1' 'hidden_size is -1'
 refused "has no checkpoint 'last'" "$mixt" generate hf-llama --checkpoint last

@@ -1,6 +1,7 @@
 /* One forward pass of a zoo model on given weights and inputs: what another system's outputs are held against.
  *
  * Usage: logits MODEL PRECISION DEVICE WEIGHTS INPUT OUTPUT BATCH DIMS [size=N ...]
+ * MODEL "folder": WEIGHTS is a folder of Hugging Face, whose config.json says all of the model.
  * WEIGHTS is what init= takes ("-": drawn with seed 1 and saved to OUTPUT.safetensors). INPUT holds a batch of tokens
  * (INT32, DIMS is T) or images (FP32, DIMS is HxWxC). Writes the outputs as FP32. Sizes: layers, width, heads, vocab,
  * depth, classes, seq, kv_heads, inner, tied (1), and whole numbers for rope_theta, rope_factor, rope_low, rope_high,
@@ -8,6 +9,9 @@
  */
 #include "api/weights.h"
 #include "models/models.h"
+#include "run/open/experiment.h"
+#include "run/open/hf_folder.h"
+#include "run/open/init.h"
 #include "train/trainer_inside.h"
 #include "num/num.h"
 
@@ -25,6 +29,7 @@ typedef struct job {
     mixt_trainer *trainer;
     mixt__batch_spec spec;
     mixt__executable *forward;
+    mixt_config *folder; // of a folder of Hugging Face, where that says which model it is
 } job;
 
 static mixt_status read_sizes(job *j, int count, char **words)
@@ -58,7 +63,7 @@ static mixt_status read_sizes(job *j, int count, char **words)
             else if (!strncmp(words[i], names[k].name, length))
                 *names[k].value = atoll(words[i] + length);
         }
-    s->tied = tied != 0;
+    s->tied = j->folder ? s->tied : tied != 0;
     j->info.classes = s->vocab ? s->vocab : s->classes;
     return mixt__zoo_model(j->entry->name, &j->info, s, &j->model);
 }
@@ -75,6 +80,29 @@ static void read_shape(job *j, int64_t batch, char *dims)
         j->spec.input.dims[j->spec.input.rank++] = j->info.input_dims[j->info.input_rank - 1];
     }
     j->spec.target = tokens ? j->spec.input : (mixt__shape){1, {batch}};
+}
+
+/** The model of a folder: everything from config.json. */
+static mixt_status read_folder(job *j)
+{
+    mixt__experiment e = {0};
+    MIXT_TRY(mixt__hf_folder_config(j->weights, &j->folder));
+    MIXT_TRY(mixt__model_find(mixt__config_string(j->folder, MIXT_KEY_MODEL), &j->entry));
+    e.config = j->folder;
+    MIXT_TRY(mixt__experiment_sizes(&e));
+    j->sizes = e.sizes;
+    return MIXT_OK;
+}
+
+static mixt_status load_folder(job *j)
+{
+    mixt__name_facts facts;
+    mixt__weights_request request = {.path = j->weights, .facts = &facts, .vocab = j->sizes.vocab};
+    mixt__weights *weights;
+    MIXT_TRY(mixt__experiment_names(j->folder, &request.names, &facts));
+    MIXT_TRY(mixt__trainer_init(j->trainer, &request, true, &weights));
+    mixt__weights_close(weights);
+    return MIXT_OK;
 }
 
 static mixt_status open_trainer(job *j, const char *precision, const char *device)
@@ -96,6 +124,8 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
         return mixt_trainer_save(j->trainer, path);
     }
     const mixt__model_sizes *s = &j->sizes;
+    if (j->folder)
+        return load_folder(j);
     mixt__name_facts facts = {.heads = s->heads, .kv_heads = s->kv_heads, .tied = s->tied, .eps = s->eps};
     facts.rope_theta = s->rope_theta;
     facts.rope_factor = s->rope_factor;
@@ -181,11 +211,13 @@ static mixt_status run(job *j)
 int main(int argc, char **argv)
 {
     job j = {0};
-    if (argc < 9 || mixt__model_find(argv[1], &j.entry) != MIXT_OK) {
+    bool folder = argc > 4 && !strcmp(argv[1], "folder");
+    j.weights = argc > 4 ? argv[4] : NULL;
+    if (argc < 9 || (folder ? read_folder(&j) : mixt__model_find(argv[1], &j.entry)) != MIXT_OK) {
+        fprintf(stderr, "logits: %s\n", mixt_error_text());
         fprintf(stderr, "usage: %s MODEL PRECISION DEVICE WEIGHTS INPUT OUTPUT BATCH DIMS [size=N ...]\n", argv[0]);
         return 2;
     }
-    j.weights = argv[4];
     j.input = argv[5];
     j.output = argv[6];
     read_shape(&j, atoll(argv[7]), argv[8]);
@@ -200,5 +232,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "logits: %s\n", mixt_error_text());
     mixt__executable_free(j.forward);
     mixt_close(j.context);
+    mixt_config_free(j.folder);
     return status == MIXT_OK ? 0 : 1;
 }

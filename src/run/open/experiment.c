@@ -8,6 +8,7 @@
 #include "mixt/tokenizer.h"
 #include "run/open/device_sums.h"
 #include "run/open/lora.h"
+#include "run/open/net_sizes.h"
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "run/open/teacher.h"
@@ -234,9 +235,7 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     mixt__model_sizes *s = &e->sizes;
     MIXT_TRY(copy_list(e, MIXT_KEY_NET_HIDDEN, s->hidden, &s->hidden_count));
     MIXT_TRY(copy_list(e, MIXT_KEY_NET_CHANNELS, s->channels, &s->channel_count));
-    s->layers = number(e, MIXT_KEY_NET_LAYERS);
-    s->width = number(e, MIXT_KEY_NET_WIDTH);
-    s->heads = number(e, MIXT_KEY_NET_HEADS);
+    MIXT_TRY(mixt__net_sizes_read(e->config, s));
     s->vocab = number(e, MIXT_KEY_NET_VOCAB);
     s->depth = number(e, MIXT_KEY_NET_DEPTH);
     s->classes = number(e, MIXT_KEY_NET_CLASSES);
@@ -244,15 +243,6 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     s->norm = (mixt__model_norm)mixt__config_choice(e->config, MIXT_KEY_NET_NORM);
     s->shortcut = (mixt__model_shortcut)mixt__config_choice(e->config, MIXT_KEY_NET_SHORTCUT);
     s->zero_init = mixt__config_bool(e->config, MIXT_KEY_NET_ZERO_INIT);
-    s->kv_heads = number(e, MIXT_KEY_NET_KV_HEADS);
-    s->inner = number(e, MIXT_KEY_NET_INNER);
-    s->tied = mixt__config_bool(e->config, MIXT_KEY_NET_TIED);
-    s->rope_theta = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_THETA);
-    s->rope_factor = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_FACTOR);
-    s->rope_low = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_LOW);
-    s->rope_high = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_HIGH);
-    s->rope_original = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_ORIGINAL);
-    s->eps = mixt__config_float(e->config, MIXT_KEY_NET_EPS);
     s->pool = (mixt__model_pool)mixt__config_choice(e->config, MIXT_KEY_NET_POOL);
     s->penalty = (float)mixt__config_float(e->config, MIXT_KEY_NET_PENALTY);
     return MIXT_OK;

@@ -101,7 +101,7 @@ mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_reques
     const mixt__special_tokens *special = &x->tokenizer->special;
     r->facts.last_token = special->end;
     r->facts.first_token = special->start >= 0 ? special->start : special->end; // GPT-2 has one token for both
-    r->facts.pad_token = special->pad >= 0 ? special->pad : 0;
+    r->facts.pad_token = special->pad >= 0 || entry->uses & MIXT_USES_ROPE ? special->pad : 0;
     return MIXT_OK;
 }
 

@@ -1,11 +1,11 @@
 /* From config.json to keys of a configuration. */
 #include "run/open/hf_folder.h"
 
-#include "base/c_locale.h"
 #include "data/data.h"
 #include "data/text/gpt2_files.h"
 #include "models/models.h"
 #include "run/open/inputs.h"
+#include "run/open/net_sizes.h"
 #include "store/json.h"
 
 #include <stdio.h>
@@ -54,62 +54,26 @@ static const mixt__zoo_entry *entry_of(const mixt__names *names)
     return NULL;
 }
 
-/** Sets a key unless it was set before: `missing` alone. */
-static mixt_status set(mixt_config *config, bool missing, mixt__config_key key, const char *value, const char *origin)
-{
-    char setting[PATH_BYTES];
-    if (missing && mixt__config_was_set(config, key))
-        return MIXT_OK;
-    snprintf(setting, sizeof setting, "%s=%s", mixt__config_table[key].name, value);
-    return mixt_config_set(config, setting, origin);
-}
-
-static mixt_status set_number(mixt_config *config, bool missing, mixt__config_key key, double value, const char *origin)
-{
-    char text[64];
-    mixt__print_number(text, sizeof text, "%.17g", value);
-    return set(config, missing, key, text, origin);
-}
-
 static mixt_status set_sizes(mixt_config *config, const mixt__zoo_entry *entry, const mixt__name_facts *f, bool missing,
                              const char *origin)
 {
-    const struct {
-        unsigned use;
-        mixt__config_key key;
-        double value;
-    } sizes[] = {
-        {MIXT_USES_LAYERS, MIXT_KEY_NET_LAYERS, (double)f->layers},
-        {MIXT_USES_WIDTH, MIXT_KEY_NET_WIDTH, (double)f->width},
-        {MIXT_USES_HEADS, MIXT_KEY_NET_HEADS, (double)f->heads},
-        {MIXT_USES_KV_HEADS, MIXT_KEY_NET_KV_HEADS, (double)f->kv_heads},
-        {MIXT_USES_INNER, MIXT_KEY_NET_INNER, (double)f->inner},
-        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_THETA, f->rope_theta},
-        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_FACTOR, f->rope_factor},
-        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_LOW, f->rope_low},
-        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_HIGH, f->rope_high},
-        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_ORIGINAL, f->rope_original},
-        {MIXT_USES_EPS, MIXT_KEY_NET_EPS, f->eps},
-    };
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (entry->uses & sizes[i].use)
-            MIXT_TRY(set_number(config, missing, sizes[i].key, sizes[i].value, origin));
     if (entry->uses & MIXT_USES_POOL && !strcmp(f->architecture, "mean"))
-        MIXT_TRY(set(config, missing, MIXT_KEY_NET_POOL, "mean", origin));
-    if (entry->uses & MIXT_USES_TIED)
-        MIXT_TRY(set(config, missing, MIXT_KEY_NET_TIED, f->tied ? "true" : "false", origin));
-    return MIXT_OK;
+        MIXT_TRY(mixt__net_size_set(config, missing, MIXT_KEY_NET_POOL, "mean", origin));
+    return mixt__net_sizes_set(config, entry, f, missing, origin);
 }
 
-/** Reads a folder's config.json: whose model it is, and its sizes. */
+/** Reads a folder's config.json: whose model it is, and its sizes. Where it fails of a known model, `entry` says which.
+ */
 static mixt_status read_folder(const char *folder, char path[PATH_BYTES], const mixt__zoo_entry **entry,
                                mixt__name_facts *facts)
 {
     const mixt__names *names;
+    *entry = NULL;
     if (snprintf(path, PATH_BYTES, "%s/config.json", folder) >= PATH_BYTES)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
-    MIXT_TRY(mixt__names_read_config(path, &names, facts));
-    *entry = entry_of(names);
+    mixt_status status = mixt__names_read_config(path, &names, facts);
+    *entry = names ? entry_of(names) : NULL;
+    MIXT_TRY(status);
     return *entry ? MIXT_OK : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: no model here has its names", path);
 }
 
@@ -119,11 +83,14 @@ static mixt_status set_data(mixt_config *config, const char *folder, const mixt_
 {
     int64_t room = entry->bidirectional || entry->input == MIXT_MODEL_TEXTS ? entry->tokens : LONGEST;
     int64_t seq = f->positions && f->positions < room ? f->positions : room;
-    MIXT_TRY(set(config, false, MIXT_KEY_DATA_KIND, entry->input == MIXT_MODEL_TEXTS ? "labelled" : "text", origin));
-    MIXT_TRY(set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
+    MIXT_TRY(mixt__net_size_set(config, false, MIXT_KEY_DATA_KIND,
+                                entry->input == MIXT_MODEL_TEXTS ? "labelled" : "text", origin));
+    MIXT_TRY(mixt__net_size_set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
     if (entry->bidirectional)
-        MIXT_TRY(set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
-    return mixt__hf_folder_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
+        MIXT_TRY(mixt__net_size_set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
+    return mixt__hf_folder_has_tokenizer(folder)
+               ? mixt__net_size_set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin)
+               : MIXT_OK;
 }
 
 /** What mixt's own exports say of their data: its parts are cut as they were. */
@@ -145,13 +112,13 @@ static mixt_status fill_config(const char *folder, mixt_config *config)
     mixt__name_facts facts;
     char path[PATH_BYTES];
     MIXT_TRY(read_folder(folder, path, &entry, &facts));
-    MIXT_TRY(set(config, false, MIXT_KEY_MODEL, entry->name, path));
-    MIXT_TRY(set(config, false, MIXT_KEY_PRECISION, "fp32", path));
+    MIXT_TRY(mixt__net_size_set(config, false, MIXT_KEY_MODEL, entry->name, path));
+    MIXT_TRY(mixt__net_size_set(config, false, MIXT_KEY_PRECISION, "fp32", path));
     MIXT_TRY(set_sizes(config, entry, &facts, false, path));
-    MIXT_TRY(set_number(config, false, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
+    MIXT_TRY(mixt__net_size_set_number(config, false, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
     if (entry->uses & MIXT_USES_CLASSES && facts.classes)
-        MIXT_TRY(set_number(config, false, MIXT_KEY_NET_CLASSES, (double)facts.classes, path));
-    MIXT_TRY(set_number(config, false, MIXT_KEY_TRAIN_BATCH, 1, path));
+        MIXT_TRY(mixt__net_size_set_number(config, false, MIXT_KEY_NET_CLASSES, (double)facts.classes, path));
+    MIXT_TRY(mixt__net_size_set_number(config, false, MIXT_KEY_TRAIN_BATCH, 1, path));
     MIXT_TRY(set_data(config, folder, entry, &facts, path));
     MIXT_TRY(set_cut(config, folder));
     return mixt_config_check(config);
@@ -177,9 +144,10 @@ mixt_status mixt__hf_folder_fill(mixt_config *config)
     if (!*folder || !mixt__hf_folder_is(folder))
         return MIXT_OK;
     mixt_status status = read_folder(folder, path, &entry, &facts);
-    if (status == MIXT_ERROR_UNSUPPORTED) // of a program whose files tell their sizes otherwise
+    if (status == MIXT_ERROR_UNSUPPORTED && !entry) // of a program whose files tell their sizes otherwise
         return MIXT_OK;
     MIXT_TRY(status);
+    MIXT_TRY(mixt__net_size_set(config, true, MIXT_KEY_MODEL, entry->name, path));
     const char *model = mixt__config_string(config, MIXT_KEY_MODEL);
     const mixt__zoo_entry *texts;
     if (!strcmp(model, "bert_classify") && !strcmp(entry->name, "bert_mlm")) { // another head on the same encoder
@@ -190,7 +158,7 @@ mixt_status mixt__hf_folder_fill(mixt_config *config)
         return MIXT_OK;
     if (entry->input == MIXT_MODEL_TEXTS &&
         mixt__hf_folder_has_tokenizer(folder)) // tokens of other words would be noise
-        MIXT_TRY(set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
+        MIXT_TRY(mixt__net_size_set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
     return set_sizes(config, entry, &facts, true, path);
 }
 

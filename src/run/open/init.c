@@ -8,33 +8,12 @@
 #include "run/open/hf_folder.h"
 #include "run/open/init_rows.h"
 #include "run/open/inputs.h"
+#include "run/open/net_sizes.h"
 #include "run/open/weights.h"
 #include "store/file.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static double real_or(const mixt_config *config, mixt__config_key key, double otherwise)
-{
-    double value = mixt__config_float(config, key);
-    return value > 0 ? value : otherwise;
-}
-
-/** What tensors do not tell of a model with rotary positions. */
-static void rotary_facts(const mixt_config *config, const mixt__zoo_entry *entry, mixt__name_facts *facts)
-{
-    int64_t kv_heads = mixt__config_int(config, MIXT_KEY_NET_KV_HEADS),
-            seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
-    facts->kv_heads = kv_heads ? kv_heads : facts->heads;
-    facts->positions = seq ? seq : entry->tokens;
-    facts->tied = mixt__config_bool(config, MIXT_KEY_NET_TIED);
-    facts->eps = real_or(config, MIXT_KEY_NET_EPS, entry->sizes.eps);
-    facts->rope_theta = real_or(config, MIXT_KEY_NET_ROPE_THETA, entry->sizes.rope_theta);
-    facts->rope_factor = mixt__config_float(config, MIXT_KEY_NET_ROPE_FACTOR);
-    facts->rope_low = mixt__config_float(config, MIXT_KEY_NET_ROPE_LOW);
-    facts->rope_high = mixt__config_float(config, MIXT_KEY_NET_ROPE_HIGH);
-    facts->rope_original = mixt__config_float(config, MIXT_KEY_NET_ROPE_ORIGINAL);
-}
 
 mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts)
 {
@@ -47,7 +26,7 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
     if (!heads && entry->uses & MIXT_USES_HEADS)
         facts->heads = mixt__model_default_heads(width ? width : entry->sizes.width);
     if (entry->uses & MIXT_USES_ROPE)
-        rotary_facts(config, entry, facts);
+        MIXT_TRY(mixt__net_sizes_facts(config, entry, facts));
     if (entry->input == MIXT_MODEL_TEXTS) {
         bool mean = mixt__config_choice(config, MIXT_KEY_NET_POOL) == MIXT_POOL_MEAN;
         snprintf(facts->architecture, sizeof facts->architecture, "%s", mean ? "mean" : "first");
