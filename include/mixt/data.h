@@ -70,8 +70,8 @@ typedef struct mixt_data_options {
                              as many elements as the file's samples; random: what to generate; default: the file's */
     const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy,
                              npz: name of the array of labels, or a file of them, where neither names nor shapes tell
-                             which it is; idx: file of labels, where it is not found by name; csv, labelled: column of
-                             the target, a name of the header or a number from 1; default: the last */
+                             which it is; idx: file of labels, where it is not found by name; csv, labelled, images
+                             in a table: column of the target, a name of the header or a number from 1; default: the last */
     const char *text;   /**< labelled: column of the texts, a name of the header or a number from 1; default: as such
                            files   call it, else the first one that is not `labels` */
     mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
@@ -145,7 +145,8 @@ typedef struct mixt_data_options {
     mixt_progress_fn *progress; /**< hears of a text that is tokenised, a vocabulary that is learned, in the thread that
                                      opens; default NULL: nobody does */
     void *user;                 /**< for it */
-    const char *inputs; /**< npy, npz: name of the array of samples; default: by names (x, images, data …) and shapes */
+    const char *inputs; /**< npy, npz: name of the array of samples; default: by names (x, images, data …) and shapes.
+                             images listed in a table: column of their files; default: the one that names some */
     const char *chat_template; /**< chat: file of the template that makes text of conversations, or a folder that has
                                     one; default: that of the folder `vocab`, where it has one */
     mixt_loss_on loss_on;      /**< chat: which tokens are trained; default MIXT_LOSS_ON_ASSISTANT */
@@ -206,6 +207,7 @@ typedef struct mixt_data_info {
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, PNG, and JPEG
  *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
+ *     "images:TABLE" or "images:DIR" pictures that a table (CSV, TSV) lists with their labels, words or numbers;
  *   - "audio:DIR" recordings of words (WAV), DIR/train/… (val, test) or DIR/…, in class folders or named CLASS_….wav:
  *     samples are log-mel features (frames, mels), read when a batch needs them; with transcripts.tsv or *.trans.txt
  *     there, or the option labels, targets are texts; "audio:" words spoken by mixt itself;

@@ -3,6 +3,7 @@
 #include "data/audio/audio.h"
 #include "data/chat/chat.h"
 #include "data/image/folder.h"
+#include "data/image/listed.h"
 #include "data/table/array_files.h"
 #include "data/text/inputs_text.h"
 
@@ -17,6 +18,8 @@ static bool ends_with(const char *text, const char *ending)
 /** A table is one of texts where it has a column of sentences and hardly anything else. */
 static const mixt__data_kind *guess_table(const mixt_data *data, const char *path, bool texts)
 {
+    if (mixt__listed_looks(path))
+        return &mixt__data_images;
     bool asked = data->options.columns || data->options.drop || data->options.inputs;
     return texts || (!asked && mixt__labelled_looks(path)) ? &mixt__data_labelled : &mixt__data_csv;
 }
@@ -26,8 +29,9 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
 {
     const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
     bool apart = train && mixt__path_is_directory(train);
+    const char *listed = mixt__path_find(data, path, "train.tsv");
     if (mixt__labelled_is_in(data, path))
-        return &mixt__data_labelled;
+        return listed && mixt__listed_looks(listed) ? &mixt__data_images : &mixt__data_labelled;
     const char *table = mixt__path_find(data, path, "train.csv");
     if (table)
         return guess_table(data, table, texts);
@@ -54,6 +58,8 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
         return &mixt__data_text;
     if (mixt__parallel_is_in(data, path))
         return &mixt__data_parallel;
+    if (mixt__listed_table(data, path, MIXT_PART_TRAIN))
+        return &mixt__data_images;
     return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
 }
 

@@ -163,7 +163,8 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
                *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
     if (mixt__data_is_drawn(kind))
         return MIXT_OK;
-    if (*labels && strcmp(kind, "csv") && strcmp(kind, "labelled") && !access(labels, F_OK)) // of them: a column
+    bool column = !strcmp(kind, "csv") || !strcmp(kind, "labelled") || !strcmp(kind, "images");
+    if (*labels && !column && !access(labels, F_OK))
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
     static const mixt__config_key features[] = {MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS};
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -312,8 +313,8 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     return status;
 }
 
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
-                                 int64_t keep_events)
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, const char *kind,
+                                 int64_t keep, int64_t keep_events)
 {
     char path[1200];
     *dir = (mixt__run_dir){.resumed = true};
@@ -322,6 +323,7 @@ mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_confi
     MIXT_TRY(mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
     MIXT_TRY(mixt__rows_open(&dir->events, mixt__run_dir_file(dir, "events.jsonl", path), keep_events));
     MIXT_TRY(keep_policy(dir, config));
+    MIXT_TRY(resolve_data(config, kind));
     return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
 

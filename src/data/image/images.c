@@ -1,5 +1,6 @@
 /* Folders of pictures: one folder a class, in FOLDER/train, FOLDER/val and FOLDER/test, or in FOLDER itself, which is
- * then shared out. Of video a sample is not a picture but a clip: a folder of them.
+ * then shared out; or pictures that a table lists with their labels (listed.h). Of video a sample is not a picture but
+ * a clip: a folder of them.
  *
  * Only names are kept; a picture is read, decoded and resized when a batch needs it, so that a set may be larger than
  * memory. Classes are the training folder's subfolders in the order of their names, files too: numbers of samples do
@@ -8,6 +9,7 @@
 #include "data/image/augment.h"
 #include "data/data.h"
 #include "data/image/folder.h"
+#include "data/image/listed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,13 +25,15 @@ enum {
 };
 
 typedef struct picture_file {
-    const char *name; // in the folder of its class; of a clip its folder
+    const char *name; // in the folder of its class; of a clip its folder; of a list its path
     int32_t label;
+    float value; // in place of that, where targets are values
 } picture_file;
 
 /** The pictures below one folder. */
 typedef struct listing {
-    const char *folder;
+    const char *folder;  // for messages, the table, of pictures that one lists
+    bool listed;         // they are
     picture_file *files; // owned
     int64_t count, capacity;
     mixt__clip *clips; // owned; (count) of video, else NULL
@@ -74,7 +78,7 @@ static mixt_status add_picture(void *user, const char *name)
 {
     class_listing *c = user;
     listing *list = c->list;
-    picture_file file = {mixt__arena_strdup(&c->data->arena, name), c->label};
+    picture_file file = {.name = mixt__arena_strdup(&c->data->arena, name), .label = c->label};
     if (!file.name || !mixt__grow((void **)&list->files, &list->capacity, list->count, sizeof *list->files))
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", c->folder);
     list->files[list->count++] = file;
@@ -189,6 +193,10 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
 static mixt_status path_of(const images_state *state, const listing *list, int64_t row, char path[PATH_SIZE])
 {
     const picture_file *file = &list->files[row];
+    if (list->listed)
+        return snprintf(path, PATH_SIZE, "%s", file->name) < PATH_SIZE
+                   ? MIXT_OK
+                   : mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", file->name);
     if (snprintf(path, PATH_SIZE, "%s/%s/%s", list->folder, state->classes[file->label], file->name) >= PATH_SIZE)
         return mixt__fail(MIXT_ERROR_FILE, "%s/%s/%s: the path is too long", list->folder, state->classes[file->label],
                           file->name);
@@ -374,6 +382,95 @@ static mixt_status fill(mixt_data *data, images_state *state, const char *train,
     return MIXT_OK;
 }
 
+/** Takes over what a table lists. */
+static mixt_status take_list(mixt_data *data, const mixt__table *table, const char *const *paths, listing *list)
+{
+    *list = (listing){.folder = table->path, .listed = true, .grey = true};
+    list->files = mixt__alloc_uninit((size_t)(table->rows + 1) * sizeof *list->files);
+    if (!list->files)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", data->path);
+    for (int64_t i = 0; i < table->rows; i++) {
+        list->files[i] = (picture_file){.name = paths[i]};
+        if (table->labels)
+            list->files[i].label = table->labels[i];
+        else
+            list->files[i].value = table->values[i];
+        list->grey = list->grey && mixt__picture_may_be_grey(paths[i]);
+    }
+    list->count = table->rows;
+    return MIXT_OK;
+}
+
+/** Mean and deviation of the values to train on: models learn them with mean 0 and deviation 1. */
+static void scale_values(mixt_data *data, const images_state *state, const listing *train, int64_t samples)
+{
+    const mixt_data *like = data->options.like;
+    const int64_t *rows = train == &state->list ? state->rows : NULL;
+    int64_t count = rows ? samples : train->count;
+    double sum = 0, squares = 0;
+    if (like) {
+        data->info.target_mean = like->info.target_mean;
+        data->info.target_scale = like->info.target_scale;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)train->files[rows ? rows[i] : i].value;
+        sum += value;
+        squares += value * value;
+    }
+    double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
+    data->info.target_mean = variance > 0 ? mean : 0;
+    data->info.target_scale = variance > 0 ? sqrt(variance) : 0;
+}
+
+/** The same as `fill` of pictures that tables list; `train` is that of the training part. */
+static mixt_status fill_listed(mixt_data *data, images_state *state, const mixt__table *train, const mixt__table *own,
+                               const char *const *paths[2], listing *train_list)
+{
+    MIXT_TRY(take_list(data, own->rows ? own : train, paths[own->rows ? 1 : 0], &state->list));
+    if (own->rows)
+        MIXT_TRY(take_list(data, train, paths[0], train_list));
+    const listing *measured = own->rows ? train_list : &state->list;
+    int64_t samples = state->list.count;
+    state->classes = (const char **)(uintptr_t)train->class_names;
+    state->class_count = train->labels ? train->classes : 0;
+    state->channels = data->options.like ? data->options.like->info.channels : is_grey(state, measured) ? 1 : 3;
+    if (!own->rows)
+        MIXT_TRY(choose_rows(data, state, mixt__listed_table(data, data->path, MIXT_PART_VAL),
+                             mixt__listed_table(data, data->path, MIXT_PART_TEST), &samples));
+    MIXT_TRY(normalise(data, state, measured));
+    describe(data, state, samples);
+    if (train->labels) {
+        data->info.class_names = train->class_names && data->info.classes == train->classes ? train->class_names : NULL;
+        return MIXT_OK;
+    }
+    data->info.target = MIXT_TARGET_VALUES;
+    data->info.classes = 0;
+    data->info.class_names = NULL;
+    scale_values(data, state, measured, samples);
+    return MIXT_OK;
+}
+
+static mixt_status open_listed(mixt_data *data, images_state *state, const char *table)
+{
+    bool held_out = data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST;
+    const char *own_table = held_out ? mixt__listed_table(data, data->path, data->part) : NULL, **paths[2] = {NULL};
+    mixt__table train = {0}, own = {0};
+    listing train_list = {0};
+    mixt_status status = mixt__listed_read(data, table, &train, &paths[0]);
+    own.train = &train;
+    if (status == MIXT_OK && own_table)
+        status = mixt__listed_read(data, own_table, &own, &paths[1]);
+    if (status == MIXT_OK)
+        status = fill_listed(data, state, &train, &own,
+                             (const char *const *[2]){(const char *const *)paths[0], (const char *const *)paths[1]},
+                             &train_list);
+    mixt__table_free(&train);
+    mixt__table_free(&own);
+    mixt__free(train_list.files);
+    return status;
+}
+
 static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
 {
     images_state *state = data->state = mixt__alloc(sizeof *state);
@@ -381,7 +478,8 @@ static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
     if (!state)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
     state->frames = frames;
-    if (!mixt__path_is_directory(data->path))
+    const char *table = frames ? NULL : mixt__listed_table(data, data->path, MIXT_PART_TRAIN);
+    if (!mixt__path_is_directory(data->path) && !table)
         return mixt__fail(MIXT_ERROR_FILE, "%s:%s: no such folder; check the path of the data set", kind, data->path);
     mixt_data_options *o = &data->options;
     o->crop = o->crop ? o->crop : crop;
@@ -394,6 +492,8 @@ static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: has %lld classes, not %lld", kind, data->path,
                           (long long)o->like->info.classes, (long long)o->classes);
     MIXT_TRY(mixt__augment_of(o, data->path, 0, 0, &state->augment));
+    if (table)
+        return open_listed(data, state, table);
     const char *train = mixt__path_of_folder(data, MIXT_PART_TRAIN), *own = NULL;
     if (train && data->part != MIXT_PART_TRAIN && data->part != MIXT_PART_ALL)
         own = mixt__path_of_folder(data, data->part);
@@ -419,7 +519,10 @@ static mixt_status sample_images(const mixt_data *data, int64_t index, int64_t e
     const images_state *state = data->state;
     int64_t row = state->rows ? state->rows[index] : index;
     mixt__normal normal = {.mean = state->mean, .scale = state->scale, .shift = state->shift};
-    memcpy(target, &state->list.files[row].label, sizeof(int32_t));
+    if (data->info.target == MIXT_TARGET_VALUES)
+        memcpy(target, &state->list.files[row].value, sizeof(float));
+    else
+        memcpy(target, &state->list.files[row].label, sizeof(int32_t));
     return make_sample(state, &state->list, row, data->options.seed, epoch, index, &normal, input);
 }
 
@@ -437,8 +540,8 @@ static void close_images(mixt_data *data)
 
 const mixt__data_kind mixt__data_images = {
     .name = "images",
-    .what = "folder of pictures in class folders",
-    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
+    .what = "pictures in class folders, or listed in a table",
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
     .open = open_images,
     .sample = sample_images,
     .close = close_images,

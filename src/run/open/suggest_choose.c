@@ -102,7 +102,12 @@ static mixt_status choose_crop(mixt_suggestion *s)
     enum { SMALL = 40, SIDE = 64 };
     char why[96];
     bool grey;
-    int64_t side = mixt__path_is_directory(s->path) ? mixt__pictures_side(s->path, &grey) : 0;
+    char folder[sizeof s->path];
+    snprintf(folder, sizeof folder, "%s", s->path);
+    char *slash = strrchr(folder, '/');
+    if (!mixt__path_is_directory(folder)) // a table, beside which they lie
+        snprintf(slash ? slash : folder, 2, "%s", slash ? "" : ".");
+    int64_t side = mixt__pictures_side(folder, &grey);
     if (!side || mixt__config_was_set(s->config, MIXT_KEY_DATA_CROP))
         return MIXT_OK;
     snprintf(why, sizeof why, "a square of each picture; their shorter side has %lld pixels", (long long)side);
