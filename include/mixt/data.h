@@ -64,16 +64,17 @@ typedef struct mixt_data_options {
     int64_t limit;       /**< use only the first N samples of the part; 0: all */
     int64_t samples;     /**< digits, random, audio, labelled without a path: how many to generate; 0 (default): 20000
                               train, 2000 val, 4000 test; audio: 2000, 400, 400; labelled: 4000, 400, 400 */
-    int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
-                             0 (default): largest label + 1; random: 10, for tokens 256 */
-    const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
-                             as many elements as the file's samples; random: what to generate; default: the file's */
-    const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy,
-                             npz: name of the array of labels, or a file of them, where neither names nor shapes tell
-                             which it is; idx: file of labels, where it is not found by name; csv, labelled, images
-                             in a table: column of the target, a name of the header or a number from 1; default: the last */
-    const char *text;   /**< labelled: column of the texts, a name of the header or a number from 1; default: as such
-                           files   call it, else the first one that is not `labels` */
+    int64_t classes;   /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
+                            0 (default): largest label + 1; random: 10, for tokens 256 */
+    const char *shape; /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
+                            as many elements as the file's samples; random: what to generate; default: the file's */
+    const char
+        *labels;      /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy,
+                           npz: name of the array of labels, or a file of them, where neither names nor shapes tell
+                           which it is; idx: file of labels, where it is not found by name; csv, labelled, images
+                           in a table: column of the target, a name of the header or a number from 1; default: the last */
+    const char *text; /**< labelled: column of the texts, a name of the header or a number from 1; default: as such
+                         files   call it, else the first one that is not `labels` */
     mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
                                   letter by letter; csv, npy, npz: CLASS or VALUES instead of deciding from the training
                                 part's numbers; an error where the targets of another kind are not of this sort */

@@ -29,8 +29,8 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 mixt_status mixt__run_dir_begun(mixt__run_dir *dir);
 /** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, events.jsonl its first
  * `keep_events`, config.yaml is replaced by `config`. */
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
-                                 int64_t keep_events);
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, const char *kind,
+                                 int64_t keep, int64_t keep_events);
 /** Writes the configuration anew, where this process writes the directory. */
 mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *config);
 /** Gives a configuration that a run has kept the values that hold where it does not say: those of the version that

@@ -50,6 +50,11 @@ static const struct {
     {MIXT_KEY_TRAIN_RECOMPUTE, CHANGE_FREE},
     {MIXT_KEY_TRAIN_MEMORY, CHANGE_FREE},
     {MIXT_KEY_TRAIN_MEMORY_MAY, CHANGE_FREE},
+    {MIXT_KEY_DATA_PATH, CHANGE_FREE}, // as of the next ones, checksums say whether it is the same
+    {MIXT_KEY_DATA_LABELS, CHANGE_FREE},
+    {MIXT_KEY_DATA_VOCAB, CHANGE_FREE},
+    {MIXT_KEY_DATA_USERS, CHANGE_FREE},
+    {MIXT_KEY_DATA_ITEMS, CHANGE_FREE},
     {MIXT_KEY_DISTILL_TEACHER, CHANGE_FREE}, // its checksum says whether it is the same
     {MIXT_KEY_DIST_TRANSPORT, CHANGE_FREE},
     {MIXT_KEY_DIST_BUCKET, CHANGE_FREE},
@@ -132,12 +137,12 @@ static mixt_status check_allow(const char *allow)
         at += strspn(at, ", ");
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
         mixt__config_key key = mixt__config_find(name);
-        if (*name && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
+        if (*name && strcmp(name, "data") && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
             return mixt__fail(
                 MIXT_ERROR_ARGUMENT,
                 "'%s' cannot be allowed to change at a resume: precision, the learning rate and its "
-                "schedule, weight decay, clipping, loss scaling, the optimizer's numbers and the order of "
-                "samples can, as in train.lr,train.beta2,data.order_seed",
+                "schedule, weight decay, clipping, loss scaling, the optimizer's numbers, the order of samples and "
+                "the samples themselves (data) can, as in train.lr,train.beta2,data.order_seed",
                 name);
     }
     return MIXT_OK;
@@ -346,6 +351,8 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__auto_precision_take(run));
     MIXT_TRY(check_config(run, options->allow));
     MIXT_TRY(read_state(r, run->config));
+    r->data_allowed = allowed(options->allow, "data");
+    MIXT_TRY(mixt__resume_data_allow(run));
     return find_choices(run);
 }
 
@@ -362,10 +369,8 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
 {
     const mixt__resume *r = &run->resume;
     const char *device = json_string_value(json_object_get(before, "device"));
-    if (!json_equal(json_object_get(before, "data"), json_object_get(now, "data")))
-        return mixt__fail(MIXT_ERROR_DATA, "%s cannot go on with other data than it was begun with: %s -> %s", r->run,
-                          json_string_value(json_object_get(before, "data")),
-                          json_string_value(json_object_get(now, "data")));
+    MIXT_TRY(mixt__resume_data_check(run, json_string_value(json_object_get(before, "data")),
+                                     json_string_value(json_object_get(now, "data"))));
     bool moved = !json_equal(json_object_get(before, "device"), json_object_get(now, "device"));
     if (moved && !r->device_given)
         return mixt__fail(MIXT_ERROR_DEVICE,
@@ -441,7 +446,7 @@ mixt_status mixt__resume_restore(mixt_run *run)
             "%s has done %lld updates, and train.steps and train.epochs now allow %lld: what is done cannot "
             "be taken back",
             r->run, (long long)r->state.steps, (long long)run->experiment.total_steps);
-    return r->checkpoint ? restore_state(run) : MIXT_OK;
+    return r->checkpoint ? restore_state(run) : mixt__resume_data_begun(run);
 }
 
 /** Checkpoints newer than the one used are damaged: out of the way of those to come, but kept for a look. */
@@ -552,7 +557,8 @@ mixt_status mixt__resume_directory(mixt_run *run)
     if (r->out[0] && !mixt__same_file(r->out, r->run)) {
         MIXT_TRY(fork_run(run));
     } else {
-        MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes, r->state.events_bytes));
+        MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, mixt_data_describe(run->experiment.train)->kind,
+                                      r->state.metrics_bytes, r->state.events_bytes));
         set_aside(r);
     }
     char weights[1200];
@@ -574,6 +580,7 @@ void mixt__resume_close(mixt__resume *r)
 {
     mixt__checkpoint_close(r->checkpoint);
     json_decref(r->changes);
+    json_decref(r->inputs);
     mixt__free(r->choices);
     *r = (mixt__resume){0};
 }

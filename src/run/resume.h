@@ -21,6 +21,16 @@ mixt_status mixt__resume_restore(mixt_run *run);
 mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *checkpoint);
 /** Opens the directory to go on in, which is the first change on disk. */
 mixt_status mixt__resume_directory(mixt_run *run);
+
+// resume_data.c
+
+/** Where other data is allowed, lets it be made like the run's own. To be called before the experiment is opened. */
+mixt_status mixt__resume_data_allow(mixt_run *run);
+/** Refuses other data, or tells of it: `before` and `now` say how many samples there are, and their checksum. */
+mixt_status mixt__resume_data_check(mixt_run *run, const char *before, const char *now);
+/** The same of a run that has no checkpoint yet and begins anew. */
+mixt_status mixt__resume_data_begun(mixt_run *run);
+
 void mixt__resume_close(mixt__resume *resume);
 
 #endif

@@ -151,7 +151,8 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     run->experiment.update = run->resume.state.steps;
     MIXT_TRY(run->hooks->read(run));
     MIXT_TRY(mixt__run_ranks_open(run, options));
-    MIXT_TRY(open_experiment(run));
+    mixt_status status = open_experiment(run);
+    MIXT_TRY(mixt__data_gone(run->config, run->resume.run, status));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_again(run));
     MIXT_TRY(mixt__resume_restore(run));

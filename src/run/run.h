@@ -39,6 +39,8 @@ typedef struct mixt__resume {
     mixt__loop_state state;
     json_t *changes;   // keys that differ from those of the checkpoint: {"key": {"from": …, "to": …}}
     bool device_given; // by a setting
+    bool data_allowed; // to be another than the run's
+    json_t *inputs;    // inputs.json, then
     bool looking;      // opened before an update of its past: newer checkpoints stay as they are
     char newer[1200];  // the oldest of those; "": there is none
     int64_t below;     // checkpoints of later updates are damaged, another rank says; 0: none is

@@ -54,7 +54,7 @@ static mixt_status plan_base(mixt__adapter_plan *plan)
             plan->own_here[count] = i;
             plan->own[count++] = plan->here[i];
         }
-    return mixt__name_plan_make(&plan->base, plan->names, plan->own, count, 0, 0);
+    return mixt__name_plan_make(&plan->base, plan->names, plan->facts, plan->own, count, 0, 0);
 }
 
 static mixt_status add_entry(mixt__adapter_plan *plan, mixt__adapter_entry entry)
@@ -167,10 +167,10 @@ static mixt_status make(mixt__adapter_plan *plan, const bool *beside)
     return plan->module_count ? MIXT_OK : mixt__fail(MIXT_ERROR_STATE, "the model has no adapters (lora.rank)");
 }
 
-mixt_status mixt__adapter_plan_make(mixt__adapter_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                    const bool *beside, int64_t count)
+mixt_status mixt__adapter_plan_make(mixt__adapter_plan *plan, const mixt__names *names, const mixt__name_facts *facts,
+                                    const mixt__file_tensor *here, const bool *beside, int64_t count)
 {
-    *plan = (mixt__adapter_plan){.names = names, .here = here, .here_count = count};
+    *plan = (mixt__adapter_plan){.names = names, .facts = facts, .here = here, .here_count = count};
     mixt_status status = make(plan, beside);
     if (status != MIXT_OK)
         mixt__adapter_plan_free(plan);

@@ -32,6 +32,7 @@ typedef struct mixt__adapter_entry {
 
 typedef struct mixt__adapter_plan {
     const mixt__names *names;
+    const mixt__name_facts *facts; // while the plan is made
     const mixt__file_tensor *here; // borrowed
     int64_t here_count;
     mixt__name_plan base; // of all tensors that are no adapters'
@@ -46,10 +47,11 @@ typedef struct mixt__adapter_plan {
 } mixt__adapter_plan;
 
 /** Pairs what is trained. @param names NULL: the same names on both sides
+ *  @param facts of the model: its heads
  *  @param here all of the model's tensors, adapters among them
  *  @param beside by tensor: whether it is trained beside adapters */
-mixt_status mixt__adapter_plan_make(mixt__adapter_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                    const bool *beside, int64_t count);
+mixt_status mixt__adapter_plan_make(mixt__adapter_plan *plan, const mixt__names *names, const mixt__name_facts *facts,
+                                    const mixt__file_tensor *here, const bool *beside, int64_t count);
 void mixt__adapter_plan_free(mixt__adapter_plan *plan);
 
 /** Gives the values of a tensor here. */

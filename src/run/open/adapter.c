@@ -105,7 +105,7 @@ static mixt_status open_listing(listing *l, const mixt__experiment *e)
         memcpy(l->here[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
         l->beside[i] = p->beside;
     }
-    return mixt__adapter_plan_make(&l->plan, names, l->here, l->beside, count);
+    return mixt__adapter_plan_make(&l->plan, names, &facts, l->here, l->beside, count);
 }
 
 static mixt_status read_all(listing *l, const mixt__safetensors *file)

@@ -471,12 +471,28 @@ static mixt_status open_trainer(mixt__experiment *e)
     return MIXT_OK;
 }
 
+/** Other data than the run's is made alike: its facts stand for the run's until the data is open. */
+static mixt_status remember(mixt__experiment *e)
+{
+    if (!e->remembered)
+        return MIXT_OK;
+    MIXT_TRY(mixt__data_facts_unpack(json_object_get(e->remembered, "data"), &e->facts));
+    MIXT_TRY(give_data(e, &e->facts));
+    if (mixt__are_texts(mixt_data_describe(e->facts)))
+        return mixt_tokenizer_open(text(e, MIXT_KEY_DATA_TOKENIZER), text(e, MIXT_KEY_DATA_VOCAB),
+                                   &e->facts->tokenizer);
+    return MIXT_OK;
+}
+
 /** All that compiling needs. */
 static mixt_status open_parts(mixt__experiment *e, const mixt_config *config)
 {
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__distillation_open(config, &e->distillation));
+    MIXT_TRY(remember(e));
     MIXT_TRY(open_data(e));
+    e->remembered_facts = e->remembered ? e->facts : NULL;
+    e->facts = e->train;
     return open_trainer(e);
 }
 

@@ -32,9 +32,12 @@ typedef struct mixt__experiment {
     int64_t update;                 // that it is opened for, from 1; 0: the first
     mixt__phases phases;
     mixt_context *context;
-    mixt_data *train, *val; // val NULL: the data has no validation part; train too: it is not open
-    mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
-    uint64_t sums[2];       // of train and val: see mixt__experiment_sums
+    mixt_data *train, *val;   // val NULL: the data has no validation part; train too: it is not open
+    mixt_data *facts;         // what samples are like: the training part, or what the run remembers of it
+    const json_t *remembered; // inputs.json of a run that goes on with other data, which is normalised as its own was;
+                              // borrowed; NULL: the data is the run's
+    mixt_data *remembered_facts; // what that says, once the data is open
+    uint64_t sums[2];            // of train and val: see mixt__experiment_sums
     bool summed;
     mixt__distillation *distillation; // what distill.teacher names; NULL: none
     int64_t positions;                // places of a text that the weights to begin with know; 0: none

@@ -75,38 +75,52 @@ static mixt_status open_parts(mixt_run *run)
     return MIXT_OK;
 }
 
+mixt_status mixt__data_gone(const mixt_config *config, const char *folder, mixt_status status)
+{
+    const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH);
+    size_t word = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_"); // a kind may stand before
+    path += path[word] == ':' ? word + 1 : 0;
+    if (status == MIXT_OK || !*path || mixt__path_is_file(path) || mixt__path_is_directory(path))
+        return status;
+    return mixt__fail(MIXT_ERROR_FILE,
+                      "%s: its data is no longer at %s: say where it is now with data.path=NEW (it is known by its "
+                      "checksum)",
+                      folder, path);
+}
+
 /** Classes that have names must have the same ones: folders of pictures are counted in their order. */
-static mixt_status check_names(const mixt_run *run, const mixt_data_info *now, const mixt_data_info *then)
+static mixt_status check_names(const char *folder, const mixt_data_info *now, const mixt_data_info *then)
 {
     int64_t other = mixt__data_facts_other_class(now->class_names, now->classes, then->class_names, then->classes);
     if (other < 0)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_DATA, "%s: class %lld is '%s', but %s was trained with '%s' there", now->path,
-                      (long long)other, now->class_names[other], run->known.folder, then->class_names[other]);
+                      (long long)other, now->class_names[other], folder, then->class_names[other]);
 }
 
 /** A run on ready tokens does not know their texts unless somebody named the vocabulary: bytes would be noise to it. */
-static mixt_status check_tokens(const mixt_run *run, const mixt_data_info *now, const mixt_data_info *then)
+static mixt_status check_tokens(const mixt_config *config, const char *folder, const mixt_data_info *now,
+                                const mixt_data_info *then)
 {
-    bool named = *mixt__config_string(run->config, MIXT_KEY_DATA_VOCAB) ||
-                 !strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_TOKENIZER), "bytes");
+    bool named = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
+                 !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
     if (named || strcmp(then->kind, "tokens") || strcmp(now->kind, "text"))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG,
                       "%s: is text, but %s was trained on tokens, and of which vocabulary is not known: name it "
                       "(data.vocab=FOLDER; data.tokenizer=bytes where its tokens are bytes)",
-                      now->path, run->known.folder);
+                      now->path, folder);
 }
 
-/** The model was made for samples of one shape and so many classes. */
-static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
+mixt_status mixt__without_data_check(const mixt_config *config, const char *folder, const mixt_data *facts,
+                                     const mixt_data *data)
 {
-    const mixt_data_info *now = &data->info, *then = &run->experiment.facts->info;
+    const mixt_data_info *now = &data->info, *then = &facts->info;
     if (then->input_dtype == MIXT_DTYPE_FP32 &&
         (now->input_rank != then->input_rank ||
          memcmp(now->input_dims, then->input_dims, (size_t)then->input_rank * sizeof then->input_dims[0])))
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: samples of shape %s, but %s was trained on %s", now->path,
-                          mixt__dims_print(now->input_rank, now->input_dims).text, run->known.folder,
+                          mixt__dims_print(now->input_rank, now->input_dims).text, folder,
                           mixt__dims_print(then->input_rank, then->input_dims).text);
     bool captions = !strcmp(now->kind, "pairs") && !strcmp(then->kind, "pairs"); // which are no classes
     if (now->input_dtype != then->input_dtype || now->target != then->target ||
@@ -114,9 +128,9 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
         return mixt__fail(MIXT_ERROR_DATA,
                           "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): it is another "
                           "set",
-                          now->path, (long long)now->classes, run->known.folder, (long long)then->classes);
-    MIXT_TRY(check_tokens(run, now, then));
-    return check_names(run, now, then);
+                          now->path, (long long)now->classes, folder, (long long)then->classes);
+    MIXT_TRY(check_tokens(config, folder, now, then));
+    return check_names(folder, now, then);
 }
 
 /** What is doubtful about a part, once; of what was trained on it was told then. */
@@ -139,14 +153,15 @@ mixt_status mixt__without_data_part(mixt_run *run, const char *split, mixt_data 
         status = mixt__experiment_data(e, split, data);
     if (status != MIXT_OK) {
         *data = NULL;
-        return status != MIXT_ERROR_FILE ? status
-                                         : mixt__fail_context(status, "the '%s' part of %s's data cannot be opened",
-                                                              split, run->known.folder);
+        if (status != MIXT_ERROR_FILE)
+            return status;
+        status = mixt__fail_context(status, "the '%s' part of %s's data cannot be opened", split, run->known.folder);
+        return mixt__data_gone(run->config, run->known.folder, status);
     }
     if (!strcmp(split, "val"))
         e->val = *data;
     compare(run);
-    status = check_samples(run, *data);
+    status = mixt__without_data_check(run->config, run->known.folder, e->facts, *data);
     if (status == MIXT_OK)
         tell_part(run, split, *data);
     if (status != MIXT_OK)
