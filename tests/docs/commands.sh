@@ -61,6 +61,10 @@ sed 's/fp32/bf16/' fp32.yaml >bf16.yaml
 "$mixt" train my.yaml train.steps=1 out=trained -q && "$mixt" export trained --out resnet18 >/dev/null || fail "weights to begin with"
 cp trained/model.safetensors weights.safetensors
 rm -r trained
+printf 'model: qwen3\nnet: {layers: 2, width: 32, heads: 4, kv_heads: 2, head_dim: 12}\ndata: {kind: text, path: book.txt, seq: 64}\ntrain: {batch: 4}\n' >qwen3.yaml
+"$mixt" train qwen3.yaml train.steps=1 out=trained -q && "$mixt" export trained --out Qwen3-0.6B >/dev/null || fail "a folder of Hugging Face"
+printf 'init: Qwen3-0.6B\ndata: {kind: text, path: book.txt, vocab: Qwen3-0.6B, seq: 64}\n' >tuned.yaml
+rm -r trained qwen3.yaml
 
 # ---- what makes a command short ----
 
@@ -129,7 +133,7 @@ run() {
 }
 # read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml, keep.yaml or warm-up.yaml
 read_yaml() {
-    if grep -q '^model:' "$2"; then
+    if grep -q '^model:\|^init:' "$2"; then
         run "$1" "build/mixt plan $2"
     elif grep -q '^default:' "$2"; then
         run "$1" "build/mixt plan configs/gpt.yaml data.path=book.txt precision=$2"
