@@ -372,6 +372,5 @@ mixt_status cli_output_check(const cli_args *args, const char *path)
     struct stat info;
     if (cli_flag(args, "overwrite") || lstat(path, &info) || S_ISDIR(info.st_mode)) // a folder is never replaced
         return MIXT_OK;
-    return mixt_fail(MIXT_ERROR_FILE, "%s: exists already: choose another name, or give --overwrite to replace it",
-                     path);
+    return mixt_fail(MIXT_ERROR_FILE, "%s: exists already: choose another name, or replace it with --overwrite", path);
 }

@@ -26,20 +26,20 @@ static const int statuses[] = {CLI_OK, CLI_OK, 3, 4};
 static int read_options(const cli_args *args, mixt_adopt_options *o)
 {
     if (!cli_read_share(cli_text(args, "margin"), &o->margin))
-        return cli_usage(args->command, "--margin '%s': a share above 0 and at most 1, as 0.5%% or 0.005, is expected",
+        return cli_usage(args->command, "--margin '%s': expected a share above 0 and at most 1, as in 0.5%% or 0.005",
                          cli_text(args, "margin"));
     if (!cli_read_duration(cli_text(args, "budget"), &o->budget))
-        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+        return cli_usage(args->command, "--budget '%s': expected a time above 0, as in 90s, 10m or 2h",
                          cli_text(args, "budget"));
     if (cli_given(args, "name") && !cli_name_good(cli_text(args, "name"), NAME_LONGEST))
-        return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to %d of them",
+        return cli_usage(args->command, "--name '%s': expected 1 to %d letters, digits, '.', '_' and '-'",
                          cli_text(args, "name"), NAME_LONGEST);
     bool going = cli_given(args, "to") || cli_given(args, "from") || args->setting_count;
     if ((cli_flag(args, "undo") || cli_flag(args, "history")) && going)
-        return cli_usage(args->command, "--%s trains nothing: --to, --from and settings do not go with it",
+        return cli_usage(args->command, "--%s trains nothing: leave out --to, --from and settings",
                          cli_flag(args, "undo") ? "undo" : "history");
     if (cli_flag(args, "undo") && cli_flag(args, "history"))
-        return cli_usage(args->command, "--undo and --history are two things: one at a time");
+        return cli_usage(args->command, "give either --undo or --history");
     o->to = cli_given(args, "to") ? cli_text(args, "to") : NULL;
     o->from = cli_given(args, "from") ? cli_text(args, "from") : NULL;
     if (o->from && o->to && mixt_adopt_stage_find(o->from) > mixt_adopt_stage_find(o->to))
@@ -172,7 +172,7 @@ static void print_history(const mixt_adoption *a)
     mixt_adopt_entry e;
     for (int64_t i = 0; mixt_adoption_entry(a, i, &e); i++) {
         if (e.undo) {
-            printf("%s  %s taken back\n", e.time, mixt_adopt_stage_name(e.stage));
+            printf("%s  %s undone\n", e.time, mixt_adopt_stage_name(e.stage));
             continue;
         }
         printf("%s  version %lld, %s, %s: %s\n", e.time, (long long)e.version, mixt_adopt_stage_name(e.stage),
@@ -199,14 +199,14 @@ static void print_state(const cli_args *args, const mixt_adoption *a)
     for (mixt_claim claim = MIXT_CLAIM_SAFE; claim < MIXT_CLAIM_COUNT; claim++)
         if (mixt_adoption_judgement(a, claim, &j))
             cli_judgement_print(&j);
-    printf("%s: %lld of %d stages done; %s/report.html\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
+    printf("%s: %lld of %d stages done, see %s/report.html\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
            (int)MIXT_ADOPT_STAGES, i.folder);
     if (i.done)
-        printf("to be used: %s/adopted.yaml (%s)\n", i.folder, i.precision);
+        printf("use: %s/adopted.yaml (%s)\n", i.folder, i.precision);
     if (*i.best)
-        printf("in question: %s (%s), which was not shown to lose\n", i.best, i.best_precision);
+        printf("undecided: %s (%s), not shown to lose\n", i.best, i.best_precision);
     if (i.done)
-        printf("to go back: mixt adopt %s%s%s --undo\n", cli_word(args, 0), cli_given(args, "name") ? " --name " : "",
+        printf("to undo: mixt adopt %s%s%s --undo\n", cli_word(args, 0), cli_given(args, "name") ? " --name " : "",
                cli_given(args, "name") ? cli_text(args, "name") : "");
 }
 
@@ -222,7 +222,7 @@ static int report(const cli_args *args, const mixt_adoption *a)
         print_state(args, a);
     }
     if (i.stopped)
-        fprintf(stderr, "mixt: stopped by a signal in stage %s; the same command goes on\n",
+        fprintf(stderr, "mixt: stopped by a signal in stage %s; the same command continues\n",
                 mixt_adopt_stage_name((mixt_adopt_stage)i.done));
     if (i.stopped && cli_stopped_by())
         return CLI_SIGNAL + cli_stopped_by();

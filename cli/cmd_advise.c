@@ -150,7 +150,7 @@ static void print_remedies(const mixt_advice *advice)
     char head[64];
     snprintf(head, sizeof head, "holds %.20s back", mixt_advice_choose(advice)->looked_at);
     cli_table_column(&t, "share", CLI_RIGHT);
-    cli_table_column(&t, "to win", CLI_RIGHT);
+    cli_table_column(&t, "gain", CLI_RIGHT);
     cli_table_column(&t, head, CLI_LEFT);
     cli_table_column(&t, "", CLI_LEFT);
     for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++) {
@@ -184,7 +184,7 @@ static void print_judgements(const cli_args *args, const mixt_advice_choice *c)
     cli_judgement_print(&c->safe);
     cli_judgement_print(&c->faster);
     cli_judgement_print(&c->smaller);
-    cli_line(stdout, "to prove   ", "%s measures it", proof);
+    cli_line(stdout, "to verify  ", "%s", proof);
 }
 
 static void print_text(const cli_args *args, const mixt_advice *advice)
@@ -197,12 +197,12 @@ static void print_text(const cli_args *args, const mixt_advice *advice)
     if (c->clip > 0)
         snprintf(clip, sizeof clip, "clipping at %g", c->clip);
     cli_line(stdout, "precision  ", "%s%s: %s", c->precision, c->found ? "" : ", which does not fit", c->why);
-    cli_line(stdout, "with       ", "%s, %s; batch %lld, %lld pass%s an update%s",
+    cli_line(stdout, "with       ", "%s, %s; batch %lld, %lld pass%s per update%s",
              strcmp(c->loss_scale, "none") ? "dynamic loss scaling" : "no loss scaling", clip, (long long)c->batch,
              (long long)c->accumulate, c->accumulate == 1 ? "" : "es", c->recompute ? ", recomputation" : "");
     if (c->found && (c->split > 1 || c->recompute))
-        cli_line(stdout, "           ", "%sso that it fits: train.memory=%zuM plans it so",
-                 c->split > 1 ? "batches in parts, " : "", c->limit >> 20);
+        cli_line(stdout, "           ", "%sto make it fit: set train.memory=%zuM",
+                 c->split > 1 ? "batches split, " : "", c->limit >> 20);
     if (c->largest_batch)
         cli_line(stdout, "           ", "the largest batch that fits is %lld%s%s", (long long)c->largest_batch,
                  *c->largest_reason ? ": " : "", c->largest_reason);
@@ -212,13 +212,13 @@ static void print_text(const cli_args *args, const mixt_advice *advice)
     print_candidates(advice, !isnan(first->cost));
     bool modelled = has_source(advice, "modelled"), measured = has_source(advice, "measured");
     putchar('\n');
-    cli_line(stdout, "", "ms of one update, %s; memory as planned%s.",
-             measured && modelled ? "measured here, or modelled where no trial was made"
+    cli_line(stdout, "", "ms per update are %s; memory is planned%s.",
+             measured && modelled ? "measured here, or computed where no trial was made"
              : measured           ? "measured here"
-                                  : "modelled from the machine's profile and the op counts",
+                                  : "computed from the machine's profile and the op counts",
              c->assumed ? ", without the scratch of vendor libraries" : ", to the byte");
     if (!isnan(first->cost))
-        cli_line(stdout, "", "cost of the whole run at %.2f an hour: %s.", c->price,
+        cli_line(stdout, "", "cost of the whole run at %.2f per hour: %s.", c->price,
                  *c->price_source ? c->price_source : "in the currency of --cost");
     print_remedies(advice);
 }

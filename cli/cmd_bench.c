@@ -23,17 +23,17 @@ static void print_text(const char *model, const char *precision, const mixt_benc
         printf(", %s", r->gpu_info.name);
     else
         printf(", %d threads", r->threads);
-    printf(": %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s", 1e3 * r->seconds, 100 * r->spread,
+    printf(": %.3f ms per step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s", 1e3 * r->seconds, 100 * r->spread,
            cli_format_count(rate, (double)r->items / r->seconds), items, r->flops / r->seconds / 1e12,
            cli_format_bytes(bytes, (double)r->memory.allocated));
     if (r->gpu)
-        printf(" (%s beside it: context, libraries)", cli_format_bytes(bytes, r->gpu_other));
+        printf(" (and %s for context and libraries)", cli_format_bytes(bytes, r->gpu_other));
     if (r->recomputed)
-        printf(", %lld nodes computed again in about %.3f ms", (long long)r->recomputed, 1e3 * r->recompute_seconds);
+        printf(", %lld nodes recomputed in about %.3f ms", (long long)r->recomputed, 1e3 * r->recompute_seconds);
     if (!isnan(r->watts))
         printf(", %.0f W, %s %s/J", r->watts, cli_format_count(rate, r->items_j), items);
     if (r->counted)
-        printf("; at work: multiprocessors %.0f%% of the time, Tensor Cores %.0f%%, memory %.0f%%",
+        printf("; utilisation: multiprocessors %.0f%%, Tensor Cores %.0f%%, memory %.0f%%",
                100 * r->multiprocessors_active, 100 * r->tensor_cores_active, 100 * r->memory_active);
     putchar('\n');
 }

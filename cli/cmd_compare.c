@@ -25,19 +25,19 @@ static const int statuses[] = {
 static int read_options(const cli_args *args, mixt_compare_options *o)
 {
     if (!cli_read_share(cli_text(args, "margin"), &o->margin))
-        return cli_usage(args->command, "--margin '%s': a share above 0 and at most 1, as 0.5%% or 0.005, is expected",
+        return cli_usage(args->command, "--margin '%s': expected a share above 0 and at most 1, as in 0.5%% or 0.005",
                          cli_text(args, "margin"));
     if (cli_given(args, "budget") && !cli_read_duration(cli_text(args, "budget"), &o->budget))
-        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+        return cli_usage(args->command, "--budget '%s': expected a time above 0, as in 90s, 10m or 2h",
                          cli_text(args, "budget"));
     if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), &o->price))
         return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
                          cli_text(args, "cost"));
     if (cli_given(args, "name") && !cli_name_good(cli_text(args, "name"), 100))
-        return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to 100 of them",
+        return cli_usage(args->command, "--name '%s': expected 1 to 100 letters, digits, '.', '_' and '-'",
                          cli_text(args, "name"));
     if (cli_given(args, "failures") && !cli_read_share(cli_text(args, "failures"), &o->failures))
-        return cli_usage(args->command, "--failures '%s': a share of runs above 0, as 10%% or 0.1, is expected",
+        return cli_usage(args->command, "--failures '%s': expected a share of runs above 0, as in 10%% or 0.1",
                          cli_text(args, "failures"));
     o->pairs = cli_given(args, "seeds") ? cli_int(args, "seeds") : 0;
     o->metric = cli_text(args, "metric");
@@ -273,7 +273,7 @@ static int report(const cli_args *args, const mixt_comparison *c, double price)
     else
         print_text(c, price);
     if (i.stopped)
-        fprintf(stderr, "mixt: stopped %s with %lld pairs made; the same command goes on\n",
+        fprintf(stderr, "mixt: stopped %s after %lld pairs; the same command continues\n",
                 cli_stopped_by() ? "by a signal" : "at the end of the budget", (long long)i.pairs);
     return i.stopped && cli_stopped_by() ? CLI_SIGNAL + cli_stopped_by() : statuses[i.verdict];
 }
@@ -314,8 +314,9 @@ static int compare_runs(const cli_args *args, const mixt_compare_options *o)
     mixt_comparison *c = NULL;
     if (cli_given(args, "seeds") || cli_given(args, "name") || cli_given(args, "budget") ||
         cli_given(args, "failures") || args->setting_count)
-        return cli_usage(args->command, "finished runs are only read: --seeds, --name, --budget, --failures and "
-                                        "settings are for two configurations");
+        return cli_usage(
+            args->command,
+            "two finished runs are only read: leave out --seeds, --name, --budget, --failures and settings");
     int status = mixt_compare_runs(cli_word(args, 0), cli_word(args, 1), o, &c) == MIXT_OK ? report(args, c, o->price)
                                                                                            : cli_failed();
     mixt_comparison_free(c);
@@ -330,7 +331,7 @@ static int run(const cli_args *args)
     if (status != CLI_OK)
         return status;
     if (folders[0] != folders[1])
-        return cli_usage(args->command, "%s is a folder and %s is not: two configurations or two runs are compared",
+        return cli_usage(args->command, "%s is a folder and %s is not: give two configurations or two runs",
                          cli_word(args, folders[0] ? 0 : 1), cli_word(args, folders[0] ? 1 : 0));
     for (int side = 0; cli_flag(args, "json") && side < 2; side++)
         if (cli_json_name(cli_word(args, side)) != MIXT_OK)

@@ -25,7 +25,7 @@ static int run(const cli_args *args)
     const char *src = cli_word(args, 0), *dst = cli_word(args, 1), *name = cli_text(args, "dtype");
     if (cli_given(args, "seed") && !cli_flag(args, "stochastic"))
         return cli_usage(args->command,
-                         "--seed %s: rounding to nearest draws nothing: give --stochastic too, or leave it out",
+                         "--seed %s has no effect with rounding to nearest: add --stochastic, or leave it out",
                          cli_text(args, "seed"));
     mixt_convert_options options = MIXT_OPTIONS(
         mixt_convert_options, .stochastic = cli_flag(args, "stochastic"), .seed = (uint64_t)cli_int(args, "seed"),
@@ -54,10 +54,10 @@ static int run(const cli_args *args)
     printf("%s: %s, %s (%s: %s)\n", dst, name, cli_format_bytes(to, (double)after), src,
            cli_format_bytes(from, (double)before));
     if (r->kept)
-        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)r->kept,
+        printf("%lld tensor%s without floating-point numbers copied unchanged\n", (long long)r->kept,
                r->kept == 1 ? "" : "s");
-    say_lost(r->overflowed, "past the range of", name, "infinite or NaN now");
-    say_lost(r->clamped, "past the range of", name, "clamped to it");
+    say_lost(r->overflowed, "out of the range of", name, "infinite or NaN now");
+    say_lost(r->clamped, "out of the range of", name, "clamped to it");
     say_lost(r->vanished, "too small for", name, "0 now");
     say_lost(r->nan_lost, "NaN, which is not in", name, "0 now");
     return CLI_OK;

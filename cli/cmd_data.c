@@ -42,9 +42,9 @@ const cli_command cli_data_command = {
         "Reads DATA as training would: JSON lines, or one JSON array, of conversations or instructions, whose form is "
         "found by looking at the rows. Prints what they become with the tokenizer and the chat template of a model's "
         "folder: how many tokens, how many of them are trained, how long rows are, how many are cut. --show prints "
-        "samples too, the trained part of each coloured, or between [[ and ]] where the output is no terminal.\n\n"
-        "--render prints the text that a chat template makes of messages, and nothing else; where the template "
-        "refuses them, its own message is the failure. MIXT_NOW fixes the time that templates see.",
+        "samples too, the trained part of each coloured, or between [[ and ]] where the output is not a "
+        "terminal.\n\n--render prints the text that a chat template makes of messages, and nothing else; where the "
+        "template refuses them, its own message is the failure. MIXT_NOW fixes the time that templates see.",
     .arguments = {{"DATA", CLI_ARGUMENT_FILE, .help = "conversations; with --render: JSON with messages"}},
     .options =
         {

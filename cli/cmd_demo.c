@@ -29,13 +29,10 @@ typedef struct side {
 static mixt_status check_settings(const mixt_config *config)
 {
     if (mixt_config_was_set(config, "precision"))
-        return mixt_fail(MIXT_ERROR_CONFIG,
-                         "precision: the demo trains in FP32 and in the format of its option --precision (default "
-                         "bf16): use that, or 'mixt train' for one run in a precision of its own");
+        return mixt_fail(MIXT_ERROR_CONFIG, "precision: the demo trains in FP32 and in the format of --precision "
+                                            "(default bf16): use that option, or 'mixt train' for a single run");
     if (mixt_config_was_set(config, "out"))
-        return mixt_fail(MIXT_ERROR_CONFIG,
-                         "out: the demo keeps its two runs in a directory of its own, runs/demo-<number>; "
-                         "'mixt train' takes out");
+        return mixt_fail(MIXT_ERROR_CONFIG, "out: the demo writes to runs/demo-<number>; only 'mixt train' takes out");
     return MIXT_OK;
 }
 
@@ -148,7 +145,7 @@ static mixt_status draw(const side *sides, const char *folder)
     for (int i = 0; i < SIDES; i++)
         curves[i] =
             (mixt_curve){.name = sides[i].precision, .x = sides[i].x, .y = sides[i].y, .count = sides[i].points};
-    mixt_plot plot = {.title = "Training loss of the demo's conv net on drawn digits",
+    mixt_plot plot = {.title = "Training loss of the demo's convolutional net",
                       .x_label = "update",
                       .y_label = "loss",
                       .curves = curves};
@@ -193,9 +190,10 @@ static int run(const cli_args *args)
     if (run_sides(args, sides, folder, &signal_number) != MIXT_OK)
         return cli_failed();
     if (signal_number) {
-        fprintf(stderr,
-                "mixt: stopped by a signal before both runs were done: nothing to compare; %s holds what was trained\n",
-                folder);
+        fprintf(
+            stderr,
+            "mixt: stopped by a signal before both runs were done: nothing to compare; %s holds the unfinished runs\n",
+            folder);
         return CLI_SIGNAL + signal_number;
     }
     print_table(&sides[0], &sides[1]);

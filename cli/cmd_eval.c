@@ -52,7 +52,7 @@ static mixt_status print_json(const cli_args *args, const findings *found)
     json_t *o = cli_json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", found->split, "count",
                               (json_int_t)e->count);
     if (!o)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot print it");
     cli_json_set(o, "loss", cli_json_real(e->loss));
     cli_json_set(o, "accuracy", cli_json_real(e->accuracy));
     cli_json_set(o, "error_rate", cli_json_real(1 - e->accuracy));
@@ -130,9 +130,9 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     CLI_TRY(mixt_run_data(run, found.split, &data));
     found.data = mixt_data_describe(data);
     if (cli_given(args, "beams") && found.data->target != MIXT_TARGET_TEXT && !cli_is_translator(found.data))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s does not transcribe or translate", cli_word(args, 0));
     if (cli_given(args, "length-penalty") && !cli_is_translator(found.data))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", cli_word(args, 0));
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s does not translate", cli_word(args, 0));
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
     mixt_status status = cli_ratings_rank(run, found.split, data, &found.ranking);
@@ -153,8 +153,7 @@ static mixt_status check_settings(const cli_args *args)
 {
     for (int i = 0; i < args->setting_count; i++)
         if (strncmp(args->settings[i], "data.", 5))
-            return mixt_fail(MIXT_ERROR_CONFIG,
-                             "%s: only keys of the data (data.…) can be given: the rest is the run's",
+            return mixt_fail(MIXT_ERROR_CONFIG, "%s: only keys data.* can be set here; the others are the run's",
                              args->settings[i]);
     return MIXT_OK;
 }

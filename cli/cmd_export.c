@@ -27,15 +27,13 @@ static int print(const cli_args *args, const mixt_export_report *made)
 {
     const char *dtype = cli_text(args, "dtype");
     if (!made->renamed)
-        fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n", made->model);
+        fprintf(stderr, "mixt export: other programs have no model %s: tensors keep mixt's names\n", made->model);
     else if (made->differs)
         fprintf(stderr,
-                "mixt export: %s: the tensors have its names and layouts, but none of its models takes them as it is\n",
+                "mixt export: %s: the tensors have its names and layouts, but none of its own models has this shape\n",
                 made->differs);
     if (made->tokens_unknown)
-        fputs("mixt export: which vocabulary the run's tokens are of is not known (data.vocab): no tokenizer is "
-              "written\n",
-              stderr);
+        fputs("mixt export: no tokenizer is written: the run does not know its vocabulary (data.vocab)\n", stderr);
     if (!cli_flag(args, "json")) {
         printf("%s: %lld tensors, %s\n", made->folder, (long long)made->tensors, dtype);
         return CLI_OK;

@@ -157,7 +157,7 @@ static mixt_status print_json(const writer *w, const sample *s)
     json_t *o = cli_json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(args, 0), "sample", (json_int_t)s->number, "seed",
                               (json_int_t)s->seed, "prompt", cli_text(args, "prompt"));
     if (!o)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot print it");
     if (s->decoder && !cli_flag(args, "ids"))
         cli_json_set(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
     cli_json_set(o, "prompt_ids", json_ids(w->prompt, w->prompt_count));
@@ -251,13 +251,13 @@ static mixt_status read_prompt(writer *w)
 {
     const char *given = cli_text(w->args, "prompt"), *prompt = *given ? given : "\n";
     if (cli_given(w->args, "prompt-ids") && cli_given(w->args, "prompt"))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--prompt and --prompt-ids: a text begins with one of them");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "give either --prompt or --prompt-ids");
     if (cli_given(w->args, "prompt-ids"))
         return read_ids(w, cli_text(w->args, "prompt-ids"));
     if (!w->tokenizer)
         return mixt_fail(MIXT_ERROR_ARGUMENT,
-                         "%s: has no tokenizer: give a prompt as token ids (--prompt-ids), and take ids (--ids); of a "
-                         "run on ready tokens the vocabulary can be named as data.vocab in its config.yaml",
+                         "%s: has no tokenizer: use token ids (--prompt-ids, --ids), or, for a run on token files, set "
+                         "data.vocab in its config.yaml",
                          cli_word(w->args, 0));
     int32_t *tokens;
     int64_t count;
@@ -267,7 +267,7 @@ static mixt_status read_prompt(writer *w)
     CLI_TRY(status);
     if (w->prompt_count)
         return MIXT_OK;
-    return mixt_fail(MIXT_ERROR_ARGUMENT, "the prompt has no tokens in the vocabulary %s; give one with --prompt",
+    return mixt_fail(MIXT_ERROR_ARGUMENT, "the prompt has no token in the vocabulary %s: choose another --prompt",
                      mixt_tokenizer_describe(w->tokenizer).kind);
 }
 
@@ -288,7 +288,7 @@ static mixt_status write_all(writer *w, const mixt_config *config)
         fprintf(stderr, "mixt: warning: %s\n", mixt_generator_warning(w->generator));
     CLI_TRY(read_prompt(w));
     if (!w->tokenizer && !cli_flag(w->args, "ids") && !cli_flag(w->args, "json"))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: has no tokenizer to make text of tokens: --ids prints their numbers",
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: has no tokenizer to turn tokens into text: --ids prints their ids",
                          run);
     mixt_status status = MIXT_OK;
     int64_t count = cli_int(w->args, "count");

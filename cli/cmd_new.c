@@ -89,7 +89,7 @@ const cli_command cli_new = {
         },
     .examples =
         {
-            {"mixt new photos/", "writes photos.yaml for a folder of pictures in class folders"},
+            {"mixt new photos/", "writes photos.yaml for a folder of images in class folders"},
             {"mixt new table.csv my.yaml data.labels=price", "for a table whose column price is to be predicted"},
         },
     .see_also = "train|config",

@@ -261,8 +261,8 @@ static void print_recompute(const mixt_plan_info *i)
     if (i->recompute_bound < i->recompute_seconds)
         snprintf(bound, sizeof bound, " (the best choice: at least %.3f)", 1e3 * i->recompute_bound);
     cli_line(stdout, "",
-             "%lld nodes run again in the backward pass: %.3f GFLOP, about %.3f ms%s; if all were kept, activations "
-             "would take %s",
+             "%lld nodes recomputed in the backward pass: %.3f GFLOP, about %.3f ms%s; without recomputation "
+             "activations would take %s",
              (long long)i->recomputed, i->recompute_flops / 1e9, 1e3 * i->recompute_seconds, bound,
              cli_format_bytes(bytes, (double)i->activations_kept_all));
 }
@@ -294,7 +294,7 @@ static void print_text(const cli_args *args, const report *r)
     print_run_memory(&r->run);
     cli_plan_buckets_print(r->of);
     cli_line(stdout, "",
-             "%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s",
+             "%lld nodes, %.3f GFLOP per step (%.1f%% of it matrix work); activations without reuse would take %s",
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
              cli_format_bytes(text, (double)r->info.activations_unshared));
     print_recompute(&r->info);

@@ -39,14 +39,14 @@ static int check(plotter *p)
     if (!ends_in(out, ".svg") && !ends_in(out, ".png"))
         return cli_usage(args->command, "--out %s: a chart ends in .svg or .png", out);
     if (snprintf(p->list, sizeof p->list, "%s", cli_text(args, "metric")) >= (int)sizeof p->list)
-        return cli_usage(args->command, "--metric: too long");
+        return cli_usage(args->command, "--metric: the list is too long");
     char *rest = p->list, *name;
     while ((name = strsep(&rest, ",")) && p->metric_count < METRICS_MAX)
         if (*name)
             p->metrics[p->metric_count++] = name;
     int64_t curves = (int64_t)p->metric_count * args->setting_count;
     if (name || curves < 1 || curves > MIXT_CURVES_MAX)
-        return cli_usage(args->command, "%d runs and %d metrics: from 1 to %d curves fit a chart", args->setting_count,
+        return cli_usage(args->command, "%d runs and %d metrics: a chart has 1 to %d curves", args->setting_count,
                          p->metric_count, MIXT_CURVES_MAX);
     return CLI_OK;
 }
@@ -122,7 +122,7 @@ static mixt_status column_of(const plotter *p, int run, const char *name, const 
     char text[600];
     *column = mixt_metrics_column(p->runs[run], name);
     return *column ? MIXT_OK
-                   : mixt_fail(MIXT_ERROR_DATA, "%s has no metric %s: there are %s", p->args->settings[run], name,
+                   : mixt_fail(MIXT_ERROR_DATA, "%s has no metric %s: expected one of %s", p->args->settings[run], name,
                                columns_of(p->runs[run], text, sizeof text));
 }
 

@@ -101,7 +101,7 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
         mixt_data *data;
         mixt_status status = mixt_run_data(p->run, s->name, &data);
         if (status == MIXT_ERROR_FILE && !cli_is_ratings(p->info) && !cli_is_pairs(p->info)) // those take no files
-            return mixt_fail(status, "%s (to predict files of your own needs none of it)", mixt_error_text());
+            return mixt_fail(status, "%s (predicting your own files does not need them)", mixt_error_text());
         CLI_TRY(status);
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
@@ -283,8 +283,7 @@ static mixt_status predict_source(predictor *p, const source *s)
 {
     if (cli_is_pairs(p->info) && !s->data)
         return mixt_fail(MIXT_ERROR_ARGUMENT,
-                         "%s: pictures are held against the captions of a part: give train, val or "
-                         "test, as in val:0-9",
+                         "%s: images are matched with the captions of a part: give train, val or test, as in val:0-9",
                          s->name);
     if (cli_is_pairs(p->info))
         return cli_pairs_show(p->run, s->name, s->data, s->first, s->end, p->top, p->json ? NULL : &p->table);
@@ -315,12 +314,12 @@ static void tell_cut(const source *s)
         if (mixt_inputs_cut(s->inputs, i) && !cut++)
             first = mixt_inputs_line(s->inputs, i);
     if (cut && !first)
-        fprintf(stderr, "mixt: %.40s%s: is longer than the model has places and cut off\n", s->name,
+        fprintf(stderr, "mixt: %.40s%s: is longer than the model's context and is truncated\n", s->name,
                 strlen(s->name) > 40 ? "…" : "");
     else if (cut)
-        fprintf(stderr, "mixt: %s: %lld of %lld texts are longer than the model has places and cut off: line %lld%s\n",
-                s->name, (long long)cut, (long long)(s->end - s->first), (long long)first,
-                cut > 1 ? " is the first" : "");
+        fprintf(
+            stderr, "mixt: %s: %lld of %lld texts are longer than the model's context and are truncated: line %lld%s\n",
+            s->name, (long long)cut, (long long)(s->end - s->first), (long long)first, cut > 1 ? " is the first" : "");
 }
 
 /** A language model judges no samples, and need not be opened to know that. */
@@ -335,8 +334,7 @@ static mixt_status refuse_language(const char *run)
     mixt_config_free(config);
     CLI_TRY(status);
     return model.input == MIXT_ZOO_TOKENS
-               ? mixt_fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: 'mixt generate %s' lets it write", run,
-                           run)
+               ? mixt_fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: use 'mixt generate %s'", run, run)
                : MIXT_OK;
 }
 
@@ -413,18 +411,17 @@ static mixt_status refuse_options(const predictor *p, const cli_args *args)
     bool ranks = !texts && (p->info->target == MIXT_TARGET_CLASS || cli_is_pairs(p->info) || cli_is_ratings(p->info));
     const char *run = cli_word(args, 0);
     if (cli_given(args, "beams") && !texts)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", run);
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s does not transcribe or translate", run);
     if (cli_given(args, "length-penalty") && !translates)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", run);
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s does not translate", run);
     if (cli_given(args, "top") && !ranks)
-        return mixt_fail(MIXT_ERROR_ARGUMENT,
-                         "--top: %s gives %s, not classes or items among which there is a best one", run,
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--top: %s predicts %s, not classes or items to rank", run,
                          texts ? "texts" : "values");
     if (cli_flag(args, "report") && (texts || cli_is_pairs(p->info)))
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: %s is a %s", run,
-                         translates ? "translator: mixt eval has its BLEU"
-                         : texts    ? "model of what is said: mixt eval has its error rates"
-                                    : "model of pictures with captions: mixt eval has its recall");
+                         translates ? "translator: use 'mixt eval' for BLEU"
+                         : texts    ? "speech model: use 'mixt eval' for error rates"
+                                    : "model of images with captions: use 'mixt eval' for recall");
     return MIXT_OK;
 }
 
@@ -456,8 +453,7 @@ static mixt_status predict(predictor *p, const cli_args *args)
     if (is_one_table(p, args))
         return predict_table(p, args);
     if (cli_given(args, "out"))
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--out: takes the predictions of one table (.csv, .tsv); > FILE takes "
-                                              "what else is printed");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--out is for a table (.csv, .tsv): use > FILE for other predictions");
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
     bool texts = p->info->target == MIXT_TARGET_CLASS && mixt_data_array_find(p->info, "text") >= 0;

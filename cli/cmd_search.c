@@ -22,10 +22,10 @@ static int read_options(const cli_args *args, mixt_search_options *o)
 {
     if (!cli_read_share(cli_text(args, "lose"), &o->lose))
         return cli_usage(args->command,
-                         "--lose '%s': a share of the loss above 0 and at most 1, as 0.1%% or 0.001 is expected",
+                         "--lose '%s': expected a share of the loss above 0 and at most 1, as in 0.1%% or 0.001",
                          cli_text(args, "lose"));
     if (!cli_read_duration(cli_text(args, "budget"), &o->budget))
-        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+        return cli_usage(args->command, "--budget '%s': expected a time above 0, as in 90s, 10m or 2h",
                          cli_text(args, "budget"));
     o->goal = strcmp(cli_text(args, "for"), "time") ? MIXT_SEARCH_MEMORY : MIXT_SEARCH_TIME;
     o->write = cli_text(args, "out");
@@ -154,17 +154,17 @@ static void print_result(const mixt_search_result *r)
     printf("%s: %s of %s in fp32", i.policy, cli_format_bytes(memory, (double)i.memory),
            cli_format_bytes(fp32, (double)i.fp32_memory));
     if (!isnan(i.ms) && !isnan(i.fp32_ms))
-        printf(", %.2f of %.2f ms a step", i.ms, i.fp32_ms);
+        printf(", %.2f of %.2f ms per step", i.ms, i.fp32_ms);
     printf("\n");
     if (i.lower) {
         cli_line(stdout, "found    ", "%s%s", i.line,
-                 i.safe.verdict == MIXT_VERDICT_YES ? "" : ", the best that was not shown to lose");
+                 i.safe.verdict == MIXT_VERDICT_YES ? "" : ", the best one not shown to lose");
         cli_judgement_print(&i.safe);
         cli_judgement_print(&i.worth);
     } else {
         cli_line(stdout, "found    ", "fp32: %s",
-                 !i.complete  ? "the time was over before anything cheaper was left to offer"
-                 : *i.refused ? "all that is cheaper was shown to lose"
+                 !i.complete  ? "the time ended before anything cheaper was found"
+                 : *i.refused ? "everything cheaper was shown to lose"
                               : "nothing tried is cheaper");
     }
     if (*i.refused) {
@@ -177,7 +177,7 @@ static void print_result(const mixt_search_result *r)
     else if (i.lower && i.safe.verdict == MIXT_VERDICT_UNDECIDED)
         cli_line(stdout, "to decide ",
                  "pairs of whole runs, as mixt compare and mixt adopt make them, or a larger --lose");
-    printf("%s: all that was tried, and the front as a picture (front.svg)\n", i.folder);
+    printf("%s: everything that was tried, and the Pareto front (front.svg)\n", i.folder);
 }
 
 static int report(const cli_args *args, const mixt_search_result *r)
@@ -188,9 +188,9 @@ static int report(const cli_args *args, const mixt_search_result *r)
     else if (!cli_flag(args, "quiet"))
         print_result(r);
     if (!i.complete)
-        fprintf(stderr, "mixt: stopped %s, %s holds the best so far%s; the same command goes on\n",
+        fprintf(stderr, "mixt: stopped %s, %s holds the best so far%s; the same command continues\n",
                 i.stopped ? "by a signal" : "at the end of the budget", i.policy,
-                i.safe.verdict == MIXT_VERDICT_YES ? "" : ", not yet decided on fresh pairs");
+                i.safe.verdict == MIXT_VERDICT_YES ? "" : ", not yet tested on new pairs");
     return i.stopped ? CLI_SIGNAL + cli_stopped_by() : CLI_OK;
 }
 

@@ -184,9 +184,9 @@ static void print_text(const mixt_sensitivity *s)
     for (int f = 0; f < info.format_count; f++)
         print_advice(s, info.formats[f]);
     cli_line(stdout, "measured ",
-             "%lld batch%s of %lld at %lld point%s of training, for the work of %.1f steps each; FP32 loss %s, loss "
-             "scale %g. Scores: 1 as FP32, 0 destroyed; ~: estimated, whose order within a format says little. "
-             "mixt search measures by training",
+             "%lld batch%s of %lld at %lld point%s of training, each at the cost of %.1f steps; FP32 loss %s, loss "
+             "scale %g. Scores: 1 as FP32, 0 destroyed; ~ estimated: their order within a format says little. 'mixt "
+             "search' measures by training",
              (long long)info.trials, info.trials == 1 ? "" : "es", (long long)info.batch, (long long)info.points,
              info.points == 1 ? "" : "s", info.steps, cli_format_loss(loss, info.loss), info.loss_scale);
 }

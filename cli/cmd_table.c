@@ -88,7 +88,7 @@ static void print_json(const mixt_table *t)
 static int check(const cli_args *args)
 {
     if (cli_flag(args, "json") && (cli_given(args, "format") || cli_given(args, "out")))
-        return cli_usage(args->command, "--json prints on its own: leave out --format and --out");
+        return cli_usage(args->command, "--json has its own format: leave out --format and --out");
     if (cli_given(args, "overwrite") && !cli_given(args, "out"))
         return cli_usage(args->command, "--overwrite is for --out");
     for (int i = 0; cli_flag(args, "json") && i < args->setting_count; i++)
@@ -143,7 +143,7 @@ const cli_command cli_table_command = {
         "precision: samples per second, speed-up, memory of the step by role, and accuracy or loss, as mean ± half of "
         "the 95% interval over seeds.\n\n"
         "SOURCE is a run directory, a file written by 'mixt verify --out', or a folder runs/compare-NAME. A file of "
-        "verify and a folder of compare are a row each. A run without a partner has a row with one side, and standard "
+        "verify and a folder of compare are one row. A run without a partner has a row with one side, and standard "
         "error says why: often a key in which the two differ. A source that cannot be read is skipped with a warning. "
         "NAME=SOURCE sets the name of the model in the table.\n\n"
         "The memory columns are weights, gradients, moments, activations, workspace and the total. A missing figure is "

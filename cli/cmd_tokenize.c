@@ -123,15 +123,15 @@ static int check_usage(const cli_args *args)
 {
     bool train = cli_flag(args, "train");
     if (train && (cli_flag(args, "decode") || cli_given(args, "vocab") || cli_given(args, "tokenizer")))
-        return cli_usage(args->command, "--train learns a vocabulary: --decode, --vocab and --tokenizer use one");
+        return cli_usage(args->command, "--train learns a vocabulary: leave out --decode, --vocab and --tokenizer");
     if (train && !cli_given(args, "out"))
-        return cli_usage(args->command, "--train: name the folder of the new vocabulary by --out DIR");
+        return cli_usage(args->command, "--train needs --out DIR, the folder of the new vocabulary");
     if (!train && cli_given(args, "size"))
-        return cli_usage(args->command, "--size %s: only with --train", cli_text(args, "size"));
+        return cli_usage(args->command, "--size %s needs --train", cli_text(args, "size"));
     if (!train && args->setting_count > 1)
         return cli_usage(args->command, "%s: one FILE at a time; only --train takes several", args->settings[1]);
     if (cli_flag(args, "decode") && cli_flag(args, "json"))
-        return cli_usage(args->command, "--json shows tokens, --decode gives text: leave one of them out");
+        return cli_usage(args->command, "give either --json or --decode");
     if (cli_given(args, "vocab") && !strcmp(cli_text(args, "tokenizer"), "bytes"))
         return cli_usage(args->command,
                          "--vocab %s: bytes are tokens without a vocabulary: leave it out, or choose "

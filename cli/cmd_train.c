@@ -87,7 +87,7 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     }
     if (r->decisions) {
         cli_table_cell(&table, "decisions");
-        cli_table_cell(&table, "%lld, %lld with a return to the last good state: see %s/events.jsonl",
+        cli_table_cell(&table, "%lld, %lld of them back to the last good state: see %s/events.jsonl",
                        (long long)r->decisions, (long long)r->rollbacks, info.folder);
     }
     cli_table_cell(&table, "time");
@@ -160,7 +160,7 @@ static void print_word(const char *word)
 /** Also under --quiet: the status tells that there is something to say. */
 static int interrupted(const mixt_run *run, const mixt_run_result *r)
 {
-    fprintf(stderr, "mixt: stopped by %s after step %lld; go on with: mixt train --resume ", signal_name(r->signal),
+    fprintf(stderr, "mixt: stopped by %s after step %lld; continue with: mixt train --resume ", signal_name(r->signal),
             (long long)r->steps);
     print_word(mixt_run_describe(run).folder);
     putc('\n', stderr);
@@ -284,14 +284,14 @@ static int run(const cli_args *args)
         options.progress = NULL;
     }
     if (file && folder)
-        return cli_usage(args->command, "--resume takes the configuration of the run: leave %s out", file);
+        return cli_usage(args->command, "--resume uses the run's configuration: leave %s out", file);
     if (!file && !folder && !args->setting_count)
         return cli_usage(args->command, "missing argument CONFIG: a YAML file; or data.path=DATA, a file or folder to "
                                         "train on; or a run with --resume RUN");
     if (folder && !*folder)
         return cli_usage(args->command, "--resume needs the name of a run directory");
     if (!folder && cli_given(args, "allow"))
-        return cli_usage(args->command, "--allow is for --resume: a new run may have any setting");
+        return cli_usage(args->command, "--allow is for --resume: leave it out, a new run may have any setting");
     signal(SIGPIPE, SIG_IGN); // who reads the result may be gone when it comes: that is a message then, not an end
     return folder ? resume(args, folder, &options) : begin(args, file, &options);
 }
@@ -359,7 +359,7 @@ const cli_command cli_train = {
         },
     .examples =
         {
-            {"mixt train data.path=photos/", "a folder of pictures: model and sizes are chosen by looking at it"},
+            {"mixt train data.path=photos/", "a folder of images: model and sizes are chosen by looking at it"},
             {"mixt train configs/digits.yaml", "the small convolutional net on digits that mixt draws itself"},
             {"mixt train configs/mnist.yaml data.path=mnist precision=fp16 out=runs/fp16",
              "other data, another number format, a run directory of your choice"},

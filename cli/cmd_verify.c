@@ -163,7 +163,7 @@ static void print_figures(const cli_args *args, const mixt_verification *v)
         printf("target: %s of training %s\n", strchr(cli_text(args, "target"), '%') ? "accuracy" : "loss",
                cli_text(args, "target"));
     else
-        printf("target: the higher of a seed's two losses at the end of training\n");
+        printf("target: for each seed the higher of the two final losses\n");
     cli_table_column(&t, "", CLI_LEFT);
     cli_table_column(&t, "fp32", CLI_RIGHT);
     cli_table_column(&t, slash ? slash + 1 : mixt_verification_describe(v).precision, CLI_RIGHT);
@@ -331,7 +331,7 @@ static mixt_status check_files(const cli_args *args)
     CLI_TRY(check_file(args, "plot"));
     CLI_TRY(check_file(args, "out"));
     if (cli_given(args, "plot") && cli_given(args, "out") && !strcmp(cli_text(args, "plot"), cli_text(args, "out")))
-        return mixt_fail(MIXT_ERROR_FILE, "%s: is named by --plot and by --out", cli_text(args, "out"));
+        return mixt_fail(MIXT_ERROR_FILE, "%s: --plot and --out name the same file", cli_text(args, "out"));
     return MIXT_OK;
 }
 
@@ -341,8 +341,8 @@ static int check_seeds(const cli_args *args, const mixt_config *config)
     int64_t seed = mixt_config_int(config, "seed"), seeds = cli_int(args, "seeds");
     if (seed <= INT64_MAX - (seeds - 1))
         return CLI_OK;
-    return cli_usage(args->command, "seed: %lld leaves no room for the %lld seeds of --seeds: %lld at most",
-                     (long long)seed, (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
+    return cli_usage(args->command, "seed: %lld is too large for %lld seeds (--seeds): at most %lld", (long long)seed,
+                     (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
 }
 
 /** @param verdict the exit status that it stands for */

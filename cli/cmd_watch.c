@@ -21,7 +21,7 @@ static int run(const cli_args *args)
         return cli_failed();
     printf("%s\n", mixt_page_address(server));
     fflush(stdout);
-    fprintf(stderr, "open this address in a browser on this machine; Ctrl-C ends it\n");
+    fprintf(stderr, "open this address in a browser on this machine; Ctrl-C stops it\n");
     while (sigwait(&ends, &got))
         ;
     mixt_page_stop(server);

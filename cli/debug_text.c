@@ -62,7 +62,8 @@ static void print_inputs(const mixt_debug_origin *from, FILE *stream)
     cli_table_print(&t, stream, 4);
     cli_table_free(&t);
     if (from->fused)
-        cli_line(stream, "    ", "in training this op is part of a larger kernel; it was found by each op by itself");
+        cli_line(stream, "    ",
+                 "in training this op is part of a larger kernel; it was found by running each op by itself");
 }
 
 static void print_issues(const mixt_debug *d, FILE *stream)
@@ -84,7 +85,7 @@ static void print_issues(const mixt_debug *d, FILE *stream)
     if (!info.issues)
         fprintf(stream, "nothing is wrong with the numbers of this step\n");
     if (*info.why_not)
-        cli_line(stream, "  ", "not held against FP32: %s", info.why_not);
+        cli_line(stream, "  ", "not compared with FP32: %s", info.why_not);
     fputc('\n', stream);
 }
 
@@ -145,7 +146,7 @@ static void print_layers(const mixt_debug *d, FILE *stream)
         cli_table_cell(&t, "%s", l->blame >= 2 ? "<- overflows" : l->jumps ? "<- jumps" : "");
     }
     cli_table_print(&t, stream, 0);
-    fprintf(stream, "errors: size of the difference to an FP32 pass as a share of its values\n\n");
+    fprintf(stream, "errors: difference to an FP32 pass, relative to its values\n\n");
     cli_table_free(&t);
 }
 
@@ -196,8 +197,8 @@ static void print_values(const mixt_debug *d, const char *layer, FILE *stream)
         add_row(&t, shown[i]);
     cli_table_print(&t, stream, 0);
     if (!layer && count > ROWS)
-        fprintf(stream, "the %d of %lld values that are nearest to an overflow; --layer '*' shows all, in order\n",
-                ROWS, (long long)count);
+        fprintf(stream, "the %d of %lld values closest to an overflow; --layer '*' shows all, in order\n", ROWS,
+                (long long)count);
     cli_table_free(&t);
     free(shown);
 }

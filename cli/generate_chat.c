@@ -57,7 +57,7 @@ static mixt_status print_json(const cli_args *args, const mixt_chat *chat, const
                       "system", cli_text(args, "system"), "prompt", cli_text(args, "prompt"), "prompt_tokens",
                       (json_int_t)s.prompt, "tokens", (json_int_t)s.tokens, "end", s.end ? s.end : "cut");
     if (!o)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot print it");
     cli_json_set(o, "text", json_stringn(k->text ? k->text : "", (size_t)k->size));
     cli_json_print(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
     return MIXT_OK;

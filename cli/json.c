@@ -89,5 +89,5 @@ mixt_status cli_json_name(const char *name)
     json_t *text = json_string(name);
     bool good = text != NULL;
     json_decref(text);
-    return good ? MIXT_OK : mixt_fail(MIXT_ERROR_ARGUMENT, "%s: is not UTF-8: --json cannot give it back", name);
+    return good ? MIXT_OK : mixt_fail(MIXT_ERROR_ARGUMENT, "%s: is not UTF-8: --json cannot print it", name);
 }

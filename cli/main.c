@@ -102,7 +102,7 @@ int main(int argc, char **argv)
         return wrong ? status : CLI_FAILED;
     }
     if (cli_output_lost() && !wrong) {
-        fputs("mixt: not all could be printed: no memory, or a text in it that is not UTF-8, which JSON cannot hold\n",
+        fputs("mixt: the output is incomplete: out of memory, or a text is not UTF-8, which JSON cannot hold\n",
               stderr);
         return CLI_FAILED;
     }

@@ -12,8 +12,7 @@ mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
     if (!model.bidirectional)
         return MIXT_OK;
     return mixt_fail(MIXT_ERROR_UNSUPPORTED,
-                     "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot write "
-                     "on. 'mixt eval %s' measures it, 'mixt export %s' hands it to other programs, and 'mixt train "
-                     "CONFIG init=%s' trains it further",
+                     "%s: %s is a masked language model: it fills gaps and cannot continue a text. 'mixt eval %s' "
+                     "evaluates it, 'mixt export %s' exports it, and 'mixt train CONFIG init=%s' trains it further",
                      run, model.name, run, run, run);
 }

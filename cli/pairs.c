@@ -27,8 +27,8 @@ const char *cli_pairs_text(const mixt_recall *r, char text[192])
     text[0] = 0;
     if (r->pictures)
         snprintf(text, 192,
-                 ", recall at 1 and 5: caption of a picture %.2f%% and %.2f%% of %lld, picture of a caption %.2f%% and "
-                 "%.2f%% of %lld",
+                 ", recall at 1 and 5: image to caption %.2f%% and %.2f%% of %lld, caption to image %.2f%% and %.2f%% "
+                 "of %lld",
                  100 * r->captions_found[0], 100 * r->captions_found[1], (long long)r->captions,
                  100 * r->pictures_found[0], 100 * r->pictures_found[1], (long long)r->pictures);
     return text;
@@ -77,7 +77,7 @@ static mixt_status read_own(const mixt_data *data, int64_t first, int64_t count,
 {
     void *input = malloc(mixt_data_input_bytes(data, 1));
     int64_t valid;
-    mixt_status status = input ? MIXT_OK : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a picture");
+    mixt_status status = input ? MIXT_OK : mixt_fail(MIXT_ERROR_MEMORY, "no memory for an image");
     for (int64_t i = 0; status == MIXT_OK && i < count; i++)
         status = mixt_data_read(data, first + i, 1, input, own + i, &valid);
     free(input);

@@ -48,8 +48,8 @@ void cli_plan_buckets_print(const mixt_run *run)
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
     cli_line(stdout, "",
-             "batches are padded to these lengths, all steps share the memory of the largest; %.0f%% of what a step "
-             "reads is padding, with one length (data.buckets=1) it would be %.0f%%",
+             "batches are padded to these lengths, and all share the memory of the largest; %.0f%% of the elements are "
+             "padding, with one length (data.buckets=1) it would be %.0f%%",
              100 * with, 100 * without);
 }
 

@@ -37,10 +37,9 @@ void cli_plan_frozen_print(const mixt_trainer *trainer)
         cli_table_cell(&table, "%zu", f.bytes);
         cli_table_cell(&table, "%s", cli_format_bytes(text, (double)f.bytes));
         if (f.scales)
-            cli_table_cell(&table, "weights of linear layers and embeddings, %lld scales among the bytes",
-                           (long long)f.scales);
+            cli_table_cell(&table, "weights of linear layers and embeddings, with %lld scales", (long long)f.scales);
         else
-            cli_table_cell(&table, "%s", "in the format that is read");
+            cli_table_cell(&table, "%s", "in the format that kernels read");
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);

@@ -17,7 +17,7 @@ static double hidden_of(const mixt_rank_trace *t, const mixt_rank_bucket *b)
 
 static void print_buckets(const mixt_run *run, const mixt_rank_trace *t)
 {
-    static const char *const heads[] = {"bucket", "bytes", "ready ms", "begun ms", "ended ms", "hidden ms"};
+    static const char *const heads[] = {"bucket", "bytes", "ready ms", "start ms", "ended ms", "hidden ms"};
     mixt_rank_bucket b;
     cli_table table = {0};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
@@ -33,11 +33,10 @@ static void print_buckets(const mixt_run *run, const mixt_rank_trace *t)
         sums += b.ended - b.begun;
         hidden += hidden_of(t, &b);
     }
-    printf("communication of the last update, from the beginning of its last pass, which took %.3f ms\n",
-           1e3 * t->pass);
+    printf("communication of the last update, from the start of its last pass, which took %.3f ms\n", 1e3 * t->pass);
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
-    printf("%.3f ms of %.3f ms of sums hidden behind it\n", 1e3 * hidden, 1e3 * sums);
+    printf("%.3f ms of %.3f ms of sums overlap with it\n", 1e3 * hidden, 1e3 * sums);
 }
 
 void cli_rank_trace_print(const mixt_run *run)
@@ -49,10 +48,9 @@ void cli_rank_trace_print(const mixt_run *run)
     }
     if (t.buckets)
         print_buckets(run, &t);
-    printf(
-        "communication of all updates: %lld bytes sent by this rank; sums took %.3f s, of which %.1f%% hidden behind "
-        "the backward pass\n",
-        (long long)t.sent, t.seconds, 100 * t.hidden);
+    printf("communication of all updates: %lld bytes sent by this rank; sums took %.3f s, %.1f%% of it hidden behind "
+           "the backward pass\n",
+           (long long)t.sent, t.seconds, 100 * t.hidden);
 }
 
 json_t *cli_rank_trace_json(const mixt_run *run)

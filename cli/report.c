@@ -95,7 +95,7 @@ static void print_matrix(const mixt_report_info *r, const mixt_data_info *data)
                 cli_table_cell(&t, ".");
         }
     }
-    printf("\nsamples of a class (row) taken for a class (column)\n");
+    printf("\nConfusion matrix (rows: true, columns: predicted)\n");
     cli_table_print(&t, stdout, 0);
     cli_table_free(&t);
 }

@@ -42,10 +42,9 @@ static mixt_status take_options(const cli_args *args, mixt_translate_options *op
     if (cli_given(args, "beams"))
         options->beams = cli_int(args, "beams");
     int64_t beams = options->beams;
-    return beams <= MIXT_BEAMS_MAX
-               ? MIXT_OK
-               : mixt_fail(MIXT_ERROR_ARGUMENT, "--beams %lld: %s is a translator, which follows %d texts at most",
-                           (long long)beams, cli_word(args, 0), MIXT_BEAMS_MAX);
+    return beams <= MIXT_BEAMS_MAX ? MIXT_OK
+                                   : mixt_fail(MIXT_ERROR_ARGUMENT, "--beams %lld: %s translates with at most %d beams",
+                                               (long long)beams, cli_word(args, 0), MIXT_BEAMS_MAX);
 }
 
 static mixt_status open_tokenizer(mixt_run *run, mixt_tokenizer **tokenizer)
@@ -89,7 +88,7 @@ static void free_lines(lines *l)
 static mixt_status add_line(lines *l, const char *name, const char *line, size_t size)
 {
     if (strlen(line) != size)
-        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu has a zero byte in it: this is no text", name, l->count + 1);
+        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu has a zero byte: this is not a text file", name, l->count + 1);
     if (l->count == l->room) {
         l->room = l->room ? 2 * l->room : 1024;
         char **text = realloc(l->text, l->room * sizeof *text);
@@ -134,15 +133,15 @@ static mixt_status open_lines(const char *name, lines *l)
     bool standard = !strcmp(name, "-");
     if (!strncmp(name, "text:", 5) && !cli_path_is_file(name))
         return name[5] ? add_line(l, name, name + 5, strlen(name + 5))
-                       : mixt_fail(MIXT_ERROR_ARGUMENT, "text: says nothing; expected text:WORDS");
+                       : mixt_fail(MIXT_ERROR_ARGUMENT, "text: is empty; expected text:WORDS");
     if (is_part(name))
         return mixt_fail(MIXT_ERROR_ARGUMENT,
-                         "%s: translations of the run's own data are for 'mixt eval'; name a file of sentences, a line "
-                         "each, - for the standard input, or text:WORDS",
+                         "%s: use 'mixt eval' for the run's own data; expected a file of sentences, one per line, - "
+                         "for standard input, or text:WORDS",
                          name);
     FILE *file = standard ? stdin : cli_is_folder(name) ? NULL : fopen(name, "r");
     if (!file)
-        return mixt_fail(MIXT_ERROR_FILE, "%s: %s; expected a file of sentences, a line each, - or text:WORDS", name,
+        return mixt_fail(MIXT_ERROR_FILE, "%s: %s; expected a file of sentences, one per line, - or text:WORDS", name,
                          cli_is_folder(name) ? "is a folder" : strerror(errno));
     mixt_status status = read_lines(file, name, l);
     if (!standard)
@@ -155,7 +154,7 @@ static mixt_status print_json(const char *name, size_t number, const char *line,
     json_t *o = cli_json_pack("{s:s, s:I, s:s, s:s, s:o, s:b}", "input", name, "line", (json_int_t)number, "source",
                               line, "translation", t->text, "score", cli_json_real(t->score), "cut", t->cut);
     if (!o)
-        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu is not UTF-8: --json cannot give it back", name, number);
+        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu is not UTF-8: --json cannot print it", name, number);
     cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     return MIXT_OK;
 }
@@ -173,8 +172,8 @@ static mixt_status print(const cli_args *args, const char *name, const lines *l,
     }
     if (cut)
         fprintf(stderr,
-                "mixt: %s: %zu of %zu sentences, or their translations, are longer than the model has places and cut "
-                "off: line %zu%s\n",
+                "mixt: %s: %zu of %zu sentences or translations are longer than the model's context and are truncated: "
+                "line %zu%s\n",
                 name, cut, l->count, first, cut > 1 ? " is the first" : "");
     return MIXT_OK;
 }

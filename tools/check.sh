@@ -33,6 +33,9 @@ attempt include-order tools/include_order.sh
 begin sizes
 attempt sizes tools/sizes.sh
 
+begin words
+attempt words tools/words.py
+
 begin interface
 attempt interface tools/interface.sh
 

@@ -12,7 +12,7 @@
 
 static mixt_status check_name(const char *folder)
 {
-    return *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no name of a checkpoint folder");
+    return *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "the name of the checkpoint folder is missing");
 }
 
 /** The file of frozen parameters, under a name beside the checkpoint until that has it. */
@@ -41,11 +41,10 @@ static mixt_status save(mixt__trainer *t, const char *folder)
     mixt__snapshot snapshot;
     MIXT_TRY(check_name(folder));
     if (!mixt__trainer_compiled(t))
-        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer, or run a step first");
     if (mixt__ranks_discrete(t))
         return mixt__fail(MIXT_ERROR_STATE,
-                          "ranks have state of their own, which one of them cannot save: ask the run, "
-                          "with mixt_run_ask_checkpoint");
+                          "ranks have state of their own, which one rank cannot save: use mixt_run_ask_checkpoint");
     MIXT_TRY(mixt__trainer_allocate(t)); // before the first step: the state that it begins with
     MIXT_TRY(mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, true));
     mixt_status status = mixt__snapshot_take(&snapshot, t);

@@ -66,7 +66,7 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     const mixt__shape *shape = &graph->values[made.id].shape;
     char made_text[128], wanted_text[128];
     if (!mixt__shape_equal(shape, &wanted))
-        return mixt__fail(MIXT_ERROR_SHAPE, "the result has shape %s, the array for it %s",
+        return mixt__fail(MIXT_ERROR_SHAPE, "the result has shape %s, but its array has %s",
                           mixt__shape_text(shape, made_text, sizeof made_text),
                           mixt__shape_text(&wanted, wanted_text, sizeof wanted_text));
     graph->logits = made.id;

@@ -211,7 +211,7 @@ static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_mode
     if (!fn)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: fn must not be NULL");
     if ((unsigned)loss > MIXT_LOSS_CUSTOM)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: loss %d is none of mixt's", (int)loss);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: loss %d is not a loss of mixt", (int)loss);
     if (!(options->label_smoothing >= 0 && options->label_smoothing < 1))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: label_smoothing %g: must be from 0 to below 1",
                           (double)options->label_smoothing);

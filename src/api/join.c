@@ -9,8 +9,9 @@ static mixt_status join(mixt__trainer *t, const mixt_communicator *c, double sec
 {
     mixt__group *group = mixt__ranks_group(t);
     if (mixt__trainer_compiled(t) || group)
-        return mixt__fail(MIXT_ERROR_STATE, group ? "the trainer has joined others already"
-                                                  : "join before the trainer is compiled: it has its memory by now");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          group ? "the trainer has joined others already"
+                                : "join before the trainer is compiled: its memory is allocated already");
     if (!c->exchange || c->size < 2 || c->rank < 0 || c->rank >= c->size)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "a communicator needs an exchange, two ranks or more, and a rank among "

@@ -40,7 +40,8 @@ enum { TYPES = sizeof types / sizeof types[0] };
 static mixt_status make(void *data, mixt_dtype dtype, int rank, const int64_t *dims, mixt_tensor **tensor)
 {
     if (rank < 0 || rank > MIXT_MAX_RANK || (rank && !dims) || !mixt_dtype_size(dtype))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a tensor of %d dimensions, %s: 0 to %d of a format are expected", rank,
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "a tensor of %d dimensions, %s: expected 0 to %d dimensions and a number format", rank,
                           mixt_dtype_name(dtype), MIXT_MAX_RANK);
     mixt_tensor *t = mixt__alloc(sizeof *t);
     if (!t)
@@ -107,16 +108,16 @@ mixt_status mixt_tensor_from_dlpack(mixt_dlpack *managed, mixt_tensor **tensor)
     *tensor = NULL;
     MIXT_TRY(mixt__need(managed));
     if (managed->version_major != MIXT_DLPACK_MAJOR)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack of version %u: %d is expected", managed->version_major,
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack of version %u: expected %d", managed->version_major,
                           MIXT_DLPACK_MAJOR);
     const mixt_dlpack_tensor *d = &managed->dl_tensor;
     mixt_dtype dtype = dtype_of(&d->dtype);
     if (!dtype)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack numbers of kind %d, %d bits, %d together: mixt has none such",
-                          d->dtype.code, d->dtype.bits, d->dtype.lanes);
-    if (d->device.device_type < MIXT_DLPACK_CPU || d->device.device_type > MIXT_DLPACK_CUDA_HOST)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "DLPack device of kind %d: only the host's and CUDA's memory is taken",
+                          "DLPack numbers of kind %d, %d bits, %d lanes: mixt has no such format", d->dtype.code,
+                          d->dtype.bits, d->dtype.lanes);
+    if (d->device.device_type < MIXT_DLPACK_CPU || d->device.device_type > MIXT_DLPACK_CUDA_HOST)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "DLPack device of kind %d: expected host or CUDA memory",
                           (int)d->device.device_type);
     MIXT_TRY(make((char *)d->data + d->byte_offset, dtype, d->ndim, d->shape, tensor));
     mixt_tensor *t = *tensor;
@@ -147,7 +148,7 @@ mixt_status mixt_tensor_to_dlpack(mixt_tensor *t, mixt_dlpack **managed)
         return mixt__fail(MIXT_ERROR_DTYPE, "a tensor of %s: DLPack has no such format", mixt_dtype_name(t->dtype));
     handed *h = mixt__alloc(sizeof *h);
     if (!h)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to hand out a tensor");
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to export a tensor");
     __atomic_add_fetch(&t->holders, 1, __ATOMIC_ACQ_REL);
     h->tensor = t;
     h->managed = (mixt_dlpack){
@@ -221,8 +222,7 @@ static mixt_status need_rows(const char *what, const mixt_tensor *t)
         rows = t->dims[i] == 1 || t->strides[i] == stride;
         stride *= t->dims[i];
     }
-    return rows ? MIXT_OK
-                : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: a tensor in host memory, row after row, is expected", what);
+    return rows ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: expected a contiguous tensor in host memory", what);
 }
 
 static mixt_status tensor_of(mixt_trainer *t, int64_t index, bool gradient, mixt_tensor **tensor)
@@ -292,14 +292,14 @@ mixt_status mixt_data_from_tensors(const mixt_tensor *input, const mixt_tensor *
     MIXT_TRY(need_rows("input", input));
     MIXT_TRY(need_rows("target", target));
     if (input->dims[0] != target->dims[0] || target->rank > 2)
-        return mixt__fail(MIXT_ERROR_SHAPE,
-                          "%lld samples and %lld targets of %d dimensions: as many, of 1 or 2, are "
-                          "expected",
-                          (long long)input->dims[0], (long long)target->dims[0], target->rank);
+        return mixt__fail(
+            MIXT_ERROR_SHAPE,
+            "%lld samples and %lld targets of %d dimensions: expected equal numbers, and targets of 1 or 2 dimensions",
+            (long long)input->dims[0], (long long)target->dims[0], target->rank);
     bool classes = target->dtype == MIXT_DTYPE_INT32 && target->rank == 1;
     if ((input->dtype != MIXT_DTYPE_FP32 && input->dtype != MIXT_DTYPE_INT32) ||
         (!classes && target->dtype != MIXT_DTYPE_FP32))
-        return mixt__fail(MIXT_ERROR_DTYPE, "input %s, target %s: fp32 or int32, with fp32 or one int32 a sample",
+        return mixt__fail(MIXT_ERROR_DTYPE, "input %s, target %s: fp32 or int32, with fp32 or one int32 per sample",
                           mixt_dtype_name(input->dtype), mixt_dtype_name(target->dtype));
     mixt_data_arrays arrays =
         MIXT_OPTIONS(mixt_data_arrays, .samples = input->dims[0], .input_rank = input->rank - 1, .inputs = input->data,
@@ -319,8 +319,7 @@ mixt_status mixt_data_batch_tensors(const mixt_data *data, int64_t batch, int64_
     const mixt_data_info *info = mixt_data_describe(data);
     if (info->array_count != 2 || batch < 1)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: batches of %lld, %d arrays: one input and one target, and a "
-                          "sample at least, are expected",
+                          "%s: batches of %lld, %d arrays: expected one input, one target and at least one sample",
                           info->path, (long long)batch, info->array_count);
     mixt_tensor **results[2] = {input, target};
     mixt_status status = MIXT_OK;

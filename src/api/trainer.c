@@ -303,7 +303,7 @@ static mixt_status write_file(const mixt__params *params, int64_t step, int64_t 
     int64_t count = tensors && index ? list_tensors(params, trained, tensors, index) : 0;
     fetcher f = {.params = params,
                  .index = index,
-                 .then = "training went wrong, and these weights are not saved",
+                 .then = "training failed, and these weights are not saved",
                  .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
     mixt__text_pair pairs[4] = {{"format", "mixt"}, {"step", number}};
     mixt__metadata metadata = {.pairs = pairs, .count = 2};
@@ -324,7 +324,7 @@ static mixt_status write_file(const mixt__params *params, int64_t step, int64_t 
 static mixt_status save(mixt__trainer *t, const char *path, int64_t of, bool trained)
 {
     if (!mixt__trainer_compiled(t))
-        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer, or run a step first");
     MIXT_TRY(mixt__trainer_take_weights(t));
     if (mixt__trainer_has_memory(t))
         MIXT_TRY(mixt__integrity_verify(t));
@@ -347,9 +347,9 @@ static mixt_status all_finite(const mixt__params *params)
 {
     const void *data;
     fetcher f = {.params = params,
-                 .then = "the weights are damaged, or of training that went wrong",
+                 .then = "the weights are damaged, or training failed",
                  .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
-    mixt_status status = f.buffer ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at the weights");
+    mixt_status status = f.buffer ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read the weights");
     for (int64_t i = 0; status == MIXT_OK && i < params->count; i++)
         status = fetch(&f, i, &data);
     mixt__free(f.buffer);
@@ -361,7 +361,7 @@ mixt_status mixt_trainer_check_finite(mixt_trainer *t)
     MIXT_TRY(mixt__need_made(t, "trainer"));
     mixt_status status = mixt__trainer_compiled(t->inner)
                              ? mixt__trainer_take_weights(t->inner)
-                             : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before looking at weights");
+                             : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before reading weights");
     return mixt__context_note(t->context, status == MIXT_OK ? all_finite(mixt__trainer_params(t->inner)) : status);
 }
 

@@ -16,12 +16,12 @@ static mixt_status check_finite(const mixt__weights *w)
             MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
         for (int64_t k = 0; k < count; k++)
             if (!isfinite(w->buffer[k]))
-                return mixt__fail(MIXT_ERROR_DATA,
-                                  "%s: tensor '%s' holds %g (element %lld of %lld), and weights must be finite in "
-                                  "FP32: take a file from before training diverged; nothing was loaded (init_skip "
-                                  "leaves names out)",
-                                  w->path, source->name, isnan(w->buffer[k]) ? (double)NAN : (double)w->buffer[k],
-                                  (long long)k, (long long)count);
+                return mixt__fail(
+                    MIXT_ERROR_DATA,
+                    "%s: tensor '%s' holds %g (element %lld of %lld), and weights must be finite in FP32: use a file "
+                    "from before training diverged; nothing was loaded (init_skip excludes names)",
+                    w->path, source->name, isnan(w->buffer[k]) ? (double)NAN : (double)w->buffer[k], (long long)k,
+                    (long long)count);
     }
     return MIXT_OK;
 }

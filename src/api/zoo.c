@@ -173,7 +173,7 @@ static mixt_status make(const char *name, const mixt_data *data, const mixt_zoo_
         return mixt__fail(MIXT_ERROR_ARGUMENT, "label_smoothing %g: must be from 0 to below 1",
                           (double)o->label_smoothing);
     if (o->label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "label_smoothing is for classes, but the targets of %s are %s",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "label_smoothing is for classification, but the targets of %s are %s",
                           info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
     model->label_smoothing = o->label_smoothing;
     return MIXT_OK;

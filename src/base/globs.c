@@ -25,7 +25,7 @@ static mixt_status read_value(mixt__glob *glob, char *text, const char *what)
 {
     char *equals = strrchr(text, '='), *end;
     if (!equals)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' has no value: write glob=number, as in h.*=0.1", what, text);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' has no value: expected glob=number, as in h.*=0.1", what, text);
     *equals = '\0';
     const char *number = trimmed(equals + 1);
     glob->value = mixt__read_double(number, &end);
@@ -93,7 +93,7 @@ mixt_status mixt__globs_check(const mixt__globs *globs, const char *what, const 
     for (int64_t i = 0; i < globs->count; i++)
         if (!globs->items[i].used)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s: '%s' matches no parameter %sof this model; its names are those of model.safetensors",
+                              "%s: '%s' matches no parameter %sof this model; names are those of model.safetensors",
                               what, globs->items[i].pattern, those);
     return MIXT_OK;
 }

@@ -77,8 +77,7 @@ static bool find(const void *object, const char *kind, bool *owned)
 
 static mixt_status not_open(const char *function, const char *kind)
 {
-    return mixt__fail(MIXT_ERROR_STATE, "%s: this %s is not open: it was closed, or what it belonged to", function,
-                      kind);
+    return mixt__fail(MIXT_ERROR_STATE, "%s: this %s is not open: it, or its owner, was closed", function, kind);
 }
 
 mixt_status mixt__need_open_at(const char *function, const char *argument, const void *object, const char *kind)
@@ -93,7 +92,8 @@ mixt_status mixt__need_made_at(const char *function, const void *object, const c
 {
     bool owned;
     if (!object)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: no %s: making it failed, see mixt_error(context)", function, kind);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: no %s: creating it failed, see mixt_error(context)", function,
+                          kind);
     return find(object, kind, &owned) ? MIXT_OK : not_open(function, kind);
 }
 

@@ -24,7 +24,7 @@ mixt_status mixt__options_lay(const char *type, void *own, size_t size, const vo
     memcpy(&has, given, sizeof has);
     if (has < sizeof has || has > SIZE_MAX_SOUND)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "%s: its struct_size is %zu: fill it first, with MIXT_OPTIONS or %s_default(&o, sizeof o)",
+                          "%s: its struct_size is %zu: initialise it with MIXT_OPTIONS or %s_default(&o, sizeof o)",
                           type, has, type);
     if (has > size && !is_zero(given, size, has))
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,

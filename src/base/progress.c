@@ -28,8 +28,8 @@ mixt_status mixt__tell(mixt__teller teller, const mixt_progress *progress)
 {
     if (mixt__tell_on(teller, progress))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_STATE, "%s%s%s was ended before it was done, as the program's progress function asked",
-                      progress->task, *progress->what ? " " : "", progress->what);
+    return mixt__fail(MIXT_ERROR_STATE, "%s%s%s was stopped by the program's progress function", progress->task,
+                      *progress->what ? " " : "", progress->what);
 }
 
 const char *mixt__progress_loss(char text[32], double loss)

@@ -388,7 +388,7 @@ static mixt_status ask(asking *q, const mixt_config *config)
     }
     mixt_status status = answer(q, config);
     if (status == MIXT_OK && a->arena.short_of_memory)
-        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the words of advice");
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text of advice");
     mixt_run_close(q->run);
     if (a->assumed)
         mixt__assume_end();

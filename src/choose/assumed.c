@@ -50,7 +50,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 
 static mixt_status cannot_run(const mixt__call *call)
 {
-    return mixt__fail(MIXT_ERROR_STATE, "layer '%s': %s is assumed, nothing runs on it", call->layer,
+    return mixt__fail(MIXT_ERROR_STATE, "layer '%s': %s is only assumed, nothing can run on it", call->layer,
                       assumed ? assumed->info.title : "the machine");
 }
 

@@ -134,7 +134,7 @@ static mixt_status find_facts(look *l)
     l->node_seconds = mixt__alloc((size_t)(mixt__trainer_compiled(l->trainer->inner)->graph->node_count + 1) *
                                   sizeof *l->node_seconds);
     if (!l->node_seconds)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at a step");
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect a step");
     l->facts.trainer = l->trainer->inner;
     l->facts.node_seconds = l->node_seconds;
     l->facts.larger_batch = larger_batch(l);

@@ -92,7 +92,7 @@ static void find_unaligned(const step *s)
     }
     if (dimension)
         add(s, "unaligned products", &f,
-            mixt__advice_text(s->advice, "a dimension of %lld is no multiple of 8, so that %s: make it %lld",
+            mixt__advice_text(s->advice, "a dimension of %lld is not a multiple of 8, so that %s: make it %lld",
                               (long long)dimension,
                               any_shape ? "Tensor Cores are used in part" : "fp16 cannot use the Tensor Cores",
                               (long long)((dimension + 7) / 8 * 8)));
@@ -114,12 +114,12 @@ static void find_full_products(const step *s)
              cost.bound == MIXT_BOUND_FLOPS ? s->facts->node_seconds[i] * (1 - fmax(ratio, 0.2)) : 0);
     }
     add(s, "layers kept in fp32", &rules,
-        mixt__advice_text(s->advice,
-                          "rules of the policy keep their products off the %s units: 'mixt sensitivity' says "
-                          "which of them could do without",
-                          mixt_dtype_name(low)));
+        mixt__advice_text(
+            s->advice,
+            "rules of the policy keep their products off the %s units: 'mixt sensitivity' shows which rules are needed",
+            mixt_dtype_name(low)));
     add(s, "products in fp32", &all,
-        mixt__advice_text(s->advice, "the machine multiplies %s faster: see the candidates above",
+        mixt__advice_text(s->advice, "this machine multiplies %s faster: see the candidates above",
                           mixt_dtype_name(low)));
 }
 
@@ -132,10 +132,9 @@ static void find_casts(const step *s)
         if (runs(s, i) && mixt__cost_is_cast(&s->plan->graph->nodes[i]))
             note(s, &f, i, s->facts->node_seconds[i]);
     add(s, "casts", &f,
-        mixt__advice_text(s->advice,
-                          "%lld of %lld ops only change a format: let rules cover whole blocks, so that "
-                          "neighbours share one",
-                          (long long)f.ops, (long long)s->plan->graph->node_count));
+        mixt__advice_text(
+            s->advice, "%lld of %lld ops only cast: let rules cover whole blocks, so that neighbours have one format",
+            (long long)f.ops, (long long)s->plan->graph->node_count));
 }
 
 static void find_launches(const step *s)
@@ -147,10 +146,9 @@ static void find_launches(const step *s)
             note(s, &f, i, s->facts->node_seconds[i] / 2);
     f.where[0] = '\0'; // it is about all of them
     add(s, "launches of small ops", &f,
-        mixt__advice_text(s->advice,
-                          "%lld ops of less than %.0f us each: more work for each (train.batch, wider layers) costs "
-                          "little more time",
-                          (long long)f.ops, 1e6 * small_launches * launch));
+        mixt__advice_text(
+            s->advice, "%lld ops of less than %.0f us each: a larger train.batch or wider layers cost little more time",
+            (long long)f.ops, 1e6 * small_launches * launch));
 }
 
 /** Ops that only move bytes, in FP32, where half the bytes would do. */
@@ -168,9 +166,9 @@ static void find_wide_memory(const step *s)
     }
     wide.where[0] = low.where[0] = '\0';
     add(s, "norms and pointwise ops in fp32", &wide,
-        mixt__advice_text(s->advice, "bound by the memory's speed: activations in 16 bits are half the bytes"));
+        mixt__advice_text(s->advice, "memory-bound: activations in 16 bits are half the bytes"));
     add(s, "norms and pointwise ops", &low,
-        mixt__advice_text(s->advice, "bound by the memory's speed, in 16 bits already: nothing to win by a format"));
+        mixt__advice_text(s->advice, "memory-bound, and in 16 bits already: no format helps"));
 }
 
 static void find_update(const step *s)
@@ -181,8 +179,8 @@ static void find_update(const step *s)
         return;
     f.gain = f.seconds / 2;
     add(s, "the optimizer", &f,
-        mixt__advice_text(s->advice, "it runs once an update: a larger batch, or train.accumulate, does more work for "
-                                     "each"));
+        mixt__advice_text(s->advice,
+                          "it runs once per update: a larger batch or train.accumulate means fewer updates"));
 }
 
 static void find_small_batch(const step *s)
@@ -193,8 +191,8 @@ static void find_small_batch(const step *s)
     f.gain = f.seconds;
     add(s, "a small batch", &f,
         mixt__advice_text(s->advice,
-                          "train.batch=%lld instead of %lld would take %.0f%% less time a sample (modelled); "
-                          "the learning rate may have to follow",
+                          "train.batch=%lld instead of %lld would take %.0f%% less time per sample (modelled); the "
+                          "learning rate may need tuning",
                           2 * batch, batch, 100 * s->facts->larger_batch));
 }
 
@@ -202,9 +200,10 @@ static void find_waiting(const step *s)
 {
     found f = {.seconds = s->facts->wait * s->seconds, .ops = 1};
     f.gain = f.seconds;
-    add(s, "waiting for batches", &f,
-        mixt__advice_text(s->advice, "the step is done before the next batch is made: raise data.threads, or keep the "
-                                     "data in a form that is read faster"));
+    add(s, "waiting for data", &f,
+        mixt__advice_text(
+            s->advice,
+            "the step ends before the next batch is ready: raise data.threads, or store the data in a faster format"));
 }
 
 static int by_gain(const void *x, const void *y)

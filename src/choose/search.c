@@ -282,7 +282,7 @@ static mixt_status lower(refine *r, int64_t first, int64_t count, bool *within)
 /** Lowers back what need not be raised: in halves, then one by one, the least fragile first. */
 static mixt_status lower_back(refine *r)
 {
-    r->s->phase = "lowering layers back";
+    r->s->phase = "lowering layers again";
     for (int64_t size = r->raised / 2; size >= 1; size /= 2)
         for (int64_t first = r->raised - size; first > -size; first -= size) {
             int64_t begin = first > 0 ? first : 0, count = first > 0 ? size : size + first;
@@ -458,7 +458,7 @@ static mixt__search_try *set_aside(const mixt__search *s)
 /** Asks for the final word on a policy. */
 static mixt_status finish(mixt__search *s, mixt__search_try *t)
 {
-    s->phase = "final word on fresh pairs";
+    s->phase = "final test on new pairs";
     s->finishing = true;
     if (!t->finalist && s->finalists >= MIXT_SEARCH_FINALISTS_MAX)
         return MIXT_OK;

@@ -143,10 +143,10 @@ static mixt_status draw(const mixt__search *s, mixt__search_try **front, int64_t
                                  .y = clouds[i].y,
                                  .count = clouds[i].count,
                                  .dots = i != FRONT && i != TOLERANCE};
-    snprintf(title, sizeof title, "Policies of %.60s: cost and loss against fp32",
+    snprintf(title, sizeof title, "Policies of %.60s: cost and loss compared with fp32",
              mixt__config_string(s->config, MIXT_KEY_MODEL));
     mixt_plot plot = {.title = title, .curves = curves, .curve_count = CURVES};
-    plot.x_label = s->options.goal == MIXT_SEARCH_TIME ? "milliseconds of a step" : "MiB of a step";
+    plot.x_label = s->options.goal == MIXT_SEARCH_TIME ? "milliseconds per step" : "MiB per step";
     plot.y_label = "change of the loss, %";
     return mixt_plot_write(&plot, mixt__search_state_file(&s->state, "front.svg", path, sizeof path), true);
 }

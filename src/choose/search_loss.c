@@ -148,7 +148,7 @@ static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__sea
         tried->ms = fmin(1e3 * seconds, tried->ms); // a by-product, where nothing is decided by it
     if (status == MIXT_OK && tried == s->fp32 && !isnan(*loss) && !(isfinite(*loss) && *loss > 0))
         return mixt__fail(MIXT_ERROR_STATE,
-                          "trained in fp32 for %lld updates, the validation loss is %g: nothing can be measured by it",
+                          "after %lld updates in fp32 the validation loss is %g: it cannot measure anything",
                           (long long)s->steps[part], *loss);
     return status;
 }

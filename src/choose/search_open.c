@@ -32,8 +32,8 @@ static mixt_status check_formats(const char *formats)
                 break;
         if (!level && length)
             return mixt__fail(MIXT_ERROR_ARGUMENT,
-                              "formats: '%.*s' is none: bf16, fp16, tf32, or with what is kept for the backward pass "
-                              "fp32/bf16, fp32/fp8_e4m3, bf16/fp8_e4m3, fp16/fp8_e4m3, separated by commas",
+                              "formats: '%.*s' is not a format: expected bf16, fp16, tf32, or with the format of kept "
+                              "activations fp32/bf16, fp32/fp8_e4m3, bf16/fp8_e4m3, fp16/fp8_e4m3, separated by commas",
                               length, at);
     }
     return MIXT_OK;
@@ -55,8 +55,8 @@ static mixt_status settle_options(mixt__search *s, const mixt_search_options *gi
     if (o->steps < 0 || o->steps > STEPS_ASKED_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: from 0 to %d", (long long)o->steps, STEPS_ASKED_MAX);
     if (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
-                          (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d (to have a spread) to %d", (long long)o->trials,
+                          TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
     if (o->pairs && (o->pairs < MIXT_STATS_PAIRS_MIN || o->pairs > MIXT_SEARCH_PAIRS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "pairs %lld: from %d to %d, or 0 for as many as they need",
                           (long long)o->pairs, MIXT_STATS_PAIRS_MIN, MIXT_SEARCH_PAIRS_MAX);
@@ -82,12 +82,12 @@ static mixt_status open_experiment(mixt__search *s)
     MIXT_TRY(mixt__experiment_open(&s->e, s->config));
     MIXT_TRY(mixt__experiment_init(&s->e, false, NULL, NULL));
     if (!s->e.val || mixt_data_describe(s->e.val)->samples < 2)
-        return mixt__fail(MIXT_ERROR_DATA, "a search compares losses on a validation part of at least 2 samples, which "
-                                           "this data has not: data.val_fraction=0.1 takes it off the training part");
+        return mixt__fail(MIXT_ERROR_DATA, "a search needs a validation part of at least 2 samples, which this data "
+                                           "does not have: data.val_fraction=0.1 takes it from the training part");
     MIXT_TRY(mixt_trainer_set_precision(s->e.trainer, "bf16")); // any lower format shows what is fused and shared
     MIXT_TRY(mixt__search_groups_find(mixt__trainer_compiled(s->e.trainer->inner)->graph, &s->groups));
     if (!s->groups.count)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy could choose");
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy can choose");
     return MIXT_OK;
 }
 

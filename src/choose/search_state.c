@@ -244,8 +244,8 @@ static void find_header_changes(const json_t *before, const json_t *now, char *t
 static mixt_status refuse(const mixt__search_state *state, const char *changes)
 {
     return mixt__fail(MIXT_ERROR_STATE,
-                      "%s: the search that lies there is another one: %s; go on as it was, write to another file, or "
-                      "begin anew with --fresh",
+                      "%s: there is another search: %s; use its settings to continue it, write to another file, or "
+                      "start again with --fresh",
                       state->folder, changes);
 }
 
@@ -352,12 +352,12 @@ static mixt_status check_file(const mixt__search_state *state, bool fresh)
         return MIXT_OK;
     if (!made_by_search(state->path))
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: exists already and no search made it: choose another file, or replace it with --fresh",
+                          "%s: exists already and is not of a search: choose another file, or replace it with --fresh",
                           state->path);
     if (stat(mixt__search_state_file(state, rows_file, path, sizeof path), &info))
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: is the result of a search whose folder %s is gone: choose another file, or begin anew "
-                          "with --fresh",
+                          "%s: is the result of a search whose folder %s is missing: choose another file, or start "
+                          "again with --fresh",
                           state->path, state->folder);
     return MIXT_OK;
 }
@@ -370,7 +370,7 @@ static mixt_status make_folder(mixt__search_state *state)
     if (state->lock < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", state->folder, mixt__file_problem(errno));
     if (flock(state->lock, LOCK_EX | LOCK_NB))
-        return mixt__fail(MIXT_ERROR_STATE, "%s: another search is at work there: wait for it or stop it",
+        return mixt__fail(MIXT_ERROR_STATE, "%s: another search is running there: wait for it or stop it",
                           state->folder);
     return MIXT_OK;
 }

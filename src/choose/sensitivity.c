@@ -52,10 +52,10 @@ static mixt_status add_format(mixt_sensitivity_info *info, const char *word)
 {
     mixt_dtype dtype = mixt_dtype_parse(word);
     if (dtype == MIXT_DTYPE_FP32)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: fp32 is what the others are compared with");
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: leave out fp32, the others are compared with it");
     char names[MIXT_FORMAT_NAMES];
     if (!mixt__format_may(dtype, MIXT_MAY_MULTIPLY))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: a layer cannot be trained in '%s': policies name %s", word,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: a layer cannot be trained in '%s': expected %s", word,
                           mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
     for (int i = 0; i < info->format_count; i++)
         if (info->formats[i] == dtype)
@@ -78,7 +78,7 @@ static mixt_status parse_formats(mixt_sensitivity_info *info, const char *text)
     }
     return info->format_count
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT, "formats: none is named; fp16, bf16 and tf32 are there");
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "formats: the list is empty; expected some of fp16, bf16 and tf32");
 }
 
 /** Samples in a batch of the analysis, so that all of it costs STEPS_MAX steps of training: FP32 and each format beside
@@ -330,7 +330,8 @@ static mixt_status run(job *j)
     mixt__trainer *t = j->trainer->inner;
     MIXT_TRY(read_options(j));
     if (mixt__trainer_has_hand_gradients(t))
-        return mixt__fail(MIXT_ERROR_STATE, "gradients made by hand are waiting: apply or discard them first");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "gradients are pending (mixt_trainer_backward): apply or discard them first");
     if (!mixt__trainer_compiled(t)) {
         mixt__batch_spec spec = mixt__trainer_spec_of(j->data, mixt__trainer_settings_of(t)->batch);
         MIXT_TRY(mixt__trainer_compile(t, &spec));

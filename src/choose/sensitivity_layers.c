@@ -163,7 +163,7 @@ mixt_status mixt__sense_layers_find(const mixt__trainer *t, mixt__sense_layers *
         status = list(l, source, mixt__trainer_params(t));
     mixt__graph_free(source);
     if (status == MIXT_OK && !l->count)
-        return mixt__fail(MIXT_ERROR_STATE, "this model has no layer whose format a policy could change");
+        return mixt__fail(MIXT_ERROR_STATE, "this model has no layer whose format a policy can change");
     return status;
 }
 

@@ -192,7 +192,7 @@ mixt_status mixt__sense_rank(mixt_sensitivity *s)
     sort_rows(s->rows, s->row_count);
     for (int64_t l = 0; l < s->layers.count; l++)
         if (!(s->layers.layers[l].shown.recommend = borne(s, l)))
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for what layers take");
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the formats of layers");
     for (int f = 0; f < s->info.format_count; f++) {
         s->info.all_low_score[f] = mixt__seen_score(&s->all_low[f]);
         s->info.all_low_loss[f] = s->all_low[f].sum.loss_change / (double)s->all_low[f].count;

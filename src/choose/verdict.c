@@ -146,16 +146,15 @@ static void judge_no_gain(mixt_advice *a, mixt__contender *c, const mixt__conten
                                           "and activations can overflow");
     else if (c->cost.odd > odd_products * c->cost.seconds)
         c->out.why = mixt__advice_text(a,
-                                       "%.0f%% of its time are products by a dimension of %lld, no multiple of 8: the "
-                                       "units cannot take them",
+                                       "%.0f%% of its time are products by a dimension of %lld, which is not a "
+                                       "multiple of 8: the units cannot take them",
                                        100 * c->cost.odd / c->cost.seconds, (long long)c->cost.odd_dimension);
     else if (c->rank > chosen->rank && launches > launch_bound * chosen->cost.seconds)
-        c->out.why = mixt__advice_text(a,
-                                       "wins %.0f%%: %.0f%% of the step are launches of small ops, which no format "
-                                       "shortens",
-                                       fmax(0, 100 * wins), 100 * launches / chosen->cost.seconds);
+        c->out.why = mixt__advice_text(
+            a, "gains %.0f%%: %.0f%% of the step are launches of small ops, which no format speeds up",
+            fmax(0, 100 * wins), 100 * launches / chosen->cost.seconds);
     else
-        c->out.why = mixt__advice_text(a, "as fast as %s within what a %s can tell: no reason to leave it",
+        c->out.why = mixt__advice_text(a, "as fast as %s within the accuracy of a %s: no reason to change",
                                        chosen->out.name, measured(c) ? "trial" : "model");
 }
 
@@ -165,28 +164,27 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
     const char *name = format_name(c);
     if (!c->policy) {
         c->out.verdict = "not trained";
-        c->out.why = mixt__advice_text(a, c->units ? "the machine has units for it, but mixt does not train in it"
-                                                   : "the machine has no units for it, nor does mixt train in it");
+        c->out.why = mixt__advice_text(a, c->units ? "this machine has units for it, but mixt does not train in it"
+                                                   : "this machine has no units for it, and mixt does not train in it");
     } else if (!c->units && !c->storage) {
         c->out.verdict = "no units";
-        c->out.why = mixt__advice_text(a, "the machine has no units for %s: products would run as in fp32", name);
+        c->out.why = mixt__advice_text(a, "this machine has no units for %s: products would run as in fp32", name);
     } else if (loses(a, c)) {
         c->out.verdict = "loses";
-        c->out.why = isinf(c->out.lost) ? mixt__advice_text(a, "its loss was not finite where fp32's was")
-                     : c->paired        ? mixt__advice_text(a,
-                                                            "lost %.2g%% of the loss next to fp32 on the same batches; "
-                                                                   "%.2g%% may be lost",
-                                                            100 * c->out.lost, 100 * a->lose)
-                                        : mixt__advice_text(a, "rounds to %.2g%%, and only %.2g%% may be lost",
-                                                            100 * c->out.lost, 100 * a->lose);
+        c->out.why =
+            isinf(c->out.lost) ? mixt__advice_text(a, "its loss became NaN or Inf where fp32's did not")
+            : c->paired
+                ? mixt__advice_text(a, "its loss was %.2g%% worse than fp32's on the same batches; %.2g%% is tolerated",
+                                    100 * c->out.lost, 100 * a->lose)
+                : mixt__advice_text(a, "rounds to %.2g%%, and only %.2g%% is tolerated", 100 * c->out.lost,
+                                    100 * a->lose);
     } else if (!c->fits) {
         c->out.verdict = "too large";
-        c->out.why = mixt__advice_text(a, "needs %s in the smallest plan, and there are %s",
+        c->out.why = mixt__advice_text(a, "needs %s in the smallest plan, but only %s are there",
                                        mixt__size_text(c->out.memory, need), mixt__size_text(a->limit, limit));
     } else if (!needed(a, c, (wishes){true, true, true})) {
         c->out.verdict = "no gain";
-        c->out.why =
-            mixt__advice_text(a, "no units for %s: it would only be stored so, and the memory is not needed", name);
+        c->out.why = mixt__advice_text(a, "no units for %s: it would only save memory, which is not needed", name);
     } else {
         // a simpler one that is as fast would have been chosen
         bool slower = c->rank < chosen->rank || c->out.seconds > chosen->out.seconds * (1 + margin_of(chosen));
@@ -209,16 +207,15 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
     const mixt__contender *fp32 = find(a, MIXT_RANK_FP32);
     double launches = chosen->cost.bound[MIXT_BOUND_LAUNCH] / chosen->cost.seconds;
     if (chosen == fp32 && launches > launch_bound)
-        return mixt__advice_text(a, "bound by launches: %.0f%% of the step, so that no lower format is faster",
+        return mixt__advice_text(a, "launch-bound: %.0f%% of the step, so that no lower format is faster",
                                  100 * launches);
     if (chosen == fp32)
-        return mixt__advice_text(a, "nothing that fits, may be lost and has units is faster");
+        return mixt__advice_text(a, "no format that fits, is accurate enough and has units is faster");
     double times = fp32->out.seconds / chosen->out.seconds;
     double saved = 1 - (double)chosen->out.memory / (double)fp32->out.memory;
-    const char *range = mixt__format_of(chosen->format)->loss_scaling
-                            ? "; its range is small: loss scaling goes with it"
-                        : mixt__format_low(chosen->format) ? "; the range of fp32: no loss scaling"
-                                                           : "";
+    const char *range = mixt__format_of(chosen->format)->loss_scaling ? "; its range is small: with loss scaling"
+                        : mixt__format_low(chosen->format)            ? "; the range of fp32: no loss scaling"
+                                                                      : "";
     if (chosen->storage && saved >= 0.005)
         return mixt__advice_text(a, "stored in 16 bits, computed in fp32: %.0f%% less memory%s", 100 * saved, range);
     if (saved < 0.005)
@@ -283,7 +280,7 @@ mixt__contender *mixt__verdict(mixt_advice *a)
     a->choice.decided = deciding(a, chosen);
     a->choice.why = praise(a, chosen);
     if (chosen->split > a->split)
-        a->choice.why = mixt__advice_text(a, "%s; its batch in %lld parts, so that it fits", a->choice.why,
+        a->choice.why = mixt__advice_text(a, "%s; its batch split in %lld parts, so that it fits", a->choice.why,
                                           (long long)chosen->split);
     chosen->out.why = a->choice.why;
     return chosen;

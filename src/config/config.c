@@ -175,7 +175,7 @@ mixt_status mixt_config_check(const mixt_config *config)
     MIXT_TRY(mixt__need_open(config, "configuration"));
     if (!mixt__config_int(config, MIXT_KEY_TRAIN_EPOCHS) && !mixt__config_int(config, MIXT_KEY_TRAIN_STEPS))
         return fail_rule(config, MIXT_KEY_TRAIN_EPOCHS, MIXT_KEY_TRAIN_STEPS,
-                         "and train.steps are both 0: one of them must say when to stop");
+                         "and train.steps are both 0: set one of them, to say when to stop");
     if (mixt__config_float(config, MIXT_KEY_TRAIN_MIN_LR) > mixt__config_float(config, MIXT_KEY_TRAIN_LR))
         return fail_rule(config, MIXT_KEY_TRAIN_MIN_LR, MIXT_KEY_TRAIN_LR, "must not be greater than train.lr");
     double init = mixt__config_float(config, MIXT_KEY_TRAIN_SCALE_INIT);
@@ -188,7 +188,8 @@ mixt_status mixt_config_check(const mixt_config *config)
     for (int i = 0; i < 2; i++) {
         mixt__config_key key = i ? MIXT_KEY_INIT_NEW_HEAD : MIXT_KEY_INIT_SKIP;
         if (*mixt__config_string(config, key) && !*mixt__config_string(config, MIXT_KEY_INIT))
-            return fail_rule(config, key, MIXT_KEY_INIT, "is set, but init names no weights to begin with");
+            return fail_rule(config, key, MIXT_KEY_INIT,
+                             "is set, but init is empty: it names the weights to start from");
     }
     int64_t width = mixt__config_int(config, MIXT_KEY_NET_WIDTH), heads = mixt__config_int(config, MIXT_KEY_NET_HEADS);
     if (width && heads && width % heads)

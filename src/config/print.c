@@ -169,12 +169,12 @@ mixt_status mixt_config_write(const mixt_config *config, const char *path)
     }
     status = mixt__config_print(config, stream, true);
     if (status == MIXT_OK && fsync(fd)) // before it takes the place of one that is whole
-        status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be brought to disk: %s", strerror(errno));
+        status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be flushed to disk: %s", strerror(errno));
     if (fclose(stream) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
     mixt__signal_at(MIXT_PLACE_WRITE);
     if (status == MIXT_OK && rename(partial, path))
-        status = mixt__fail(MIXT_ERROR_FILE, "cannot take its place: %s", strerror(errno));
+        status = mixt__fail(MIXT_ERROR_FILE, "cannot be renamed: %s", strerror(errno));
     if (status != MIXT_OK) {
         unlink(partial);
         mixt__fail_context(status, "%s", path);

@@ -90,7 +90,8 @@ static mixt_status parse_number(double *number, const mixt_config_record *record
     if (!isfinite((float)value)) // numbers are used as FP32: not finite or 0 there would mean something else
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large: at most 3.4e38 in size", record->name, text);
     if (value != 0 && (float)value == 0)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too small to be told from 0", record->name, text);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too small: FP32 cannot distinguish it from 0", record->name,
+                          text);
     *number = value;
     return MIXT_OK;
 }

@@ -47,7 +47,7 @@ static mixt_status check_shape(const mixt_data_arrays *a)
             return mixt__fail(MIXT_ERROR_SHAPE, "%s: dimension %d of a sample is %lld: must be at least 1", name_of(a),
                               i, (long long)a->input_dims[i]);
     if (a->target_elements < 1)
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s: %lld numbers a target: must be at least 1", name_of(a),
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: %lld numbers per target: must be at least 1", name_of(a),
                           (long long)a->target_elements);
     if (!mixt__shape_elements(a->input_rank, a->input_dims, &elements) ||
         !mixt__shape_elements(2, (int64_t[]){a->samples, elements}, &numbers) ||
@@ -70,7 +70,7 @@ static mixt_status check_kinds(const mixt_data_arrays *a)
         return mixt__fail(MIXT_ERROR_DTYPE, "%s: targets are tokens, but inputs are %s: expected int32", name_of(a),
                           mixt_dtype_name(dtype));
     if (tokens && a->input_rank != 1)
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s: tokens have one dimension a sample, not %d", name_of(a),
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: tokens have one dimension per sample, not %d", name_of(a),
                           a->input_rank);
     if (a->classes < 0 || a->classes > 1 << 24)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld classes: expected 0 (count them) to %d", name_of(a),
@@ -139,7 +139,7 @@ static mixt_status take_names(mixt_data *data)
     if (!a->class_names)
         return MIXT_OK;
     if (data->info.classes != a->classes)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: names of %lld classes, but the set has %lld", data->path,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: names of %lld classes, but the data has %lld", data->path,
                           (long long)a->classes, (long long)data->info.classes);
     const char **names = mixt__arena_alloc(&data->arena, (size_t)a->classes * sizeof *names);
     for (int64_t i = 0; names && i < a->classes; i++) {
@@ -198,7 +198,7 @@ static mixt_status open_numbers(mixt_data *data)
 
 static const mixt__data_kind numbers = {
     .name = "arrays",
-    .what = "arrays of a program",
+    .what = "arrays of the program",
     .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
     .open = open_numbers,
     .sample = mixt__table_sample,

@@ -16,7 +16,8 @@ mixt_status mixt__data_epochs_take(mixt_data *data)
     for (int i = 0; i < MIXT_EPOCHS_KEPT; i++)
         complete = (b->epochs[i].sample = mixt__alloc(samples * sizeof *b->epochs[i].sample)) && complete;
     return complete ? MIXT_OK
-                    : mixt__fail(MIXT_ERROR_MEMORY, "%s:%s: no memory for its order", data->kind->name, data->path);
+                    : mixt__fail(MIXT_ERROR_MEMORY, "%s:%s: no memory for the order of its samples", data->kind->name,
+                                 data->path);
 }
 
 void mixt__data_epochs_free(mixt__data_buckets *b)

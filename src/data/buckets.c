@@ -270,20 +270,18 @@ mixt_status mixt__data_buckets_make(mixt_data *data)
 {
     int64_t asked = data->options.buckets;
     if (asked > 1 && !data->kind->length)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG,
-            "data: 'buckets' means nothing to %s (%s), whose samples are all as long as each other; leave "
-            "it out",
-            data->kind->name, data->kind->what);
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "data: 'buckets' is not for %s (%s), whose samples all have the same length; leave it out",
+                          data->kind->name, data->kind->what);
     if (asked == 0 || asked == 1 || !data->kind->length || !data->info.samples || data->info.samples > INT32_MAX)
         return MIXT_OK;
     if (asked < 0 && (!data->kind->bucketed || data->options.in_order))
         return MIXT_OK;
     if (data->options.in_order)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s:%s: data.in_order keeps the order of the file, data.buckets brings samples of one length "
-                          "together: set one of them only",
-                          data->kind->name, data->path);
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "%s:%s: data.in_order keeps the order of the file, but data.buckets sorts by length: set only one of them",
+            data->kind->name, data->path);
     data->buckets = mixt__alloc(sizeof *data->buckets);
     if (!data->buckets)
         return no_memory(data);

@@ -145,7 +145,7 @@ static mixt_status open(mixt_data *data)
 
 static const mixt__data_kind kind = {
     .name = "columns",
-    .what = "named arrays of a program",
+    .what = "named arrays of the program",
     .uses = MIXT_DATA_NUMBERS, // one caller may have arrays of other kinds too
     .open = open,
     .arrays = mixt__columns_arrays,

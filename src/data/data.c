@@ -82,8 +82,8 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
 static mixt_status check_numbers(const mixt_data_options *options)
 {
     if (!(options->val < 1) || !(options->test < 1))
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: shares val %g and test %g must be below 1", options->val,
-                          options->test);
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: val_fraction %g and test_fraction %g must sum to less than 1",
+                          options->val, options->test);
     if (options->seq < 0 || options->seq > INT32_MAX || options->limit < 0 || options->samples < 0)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: seq %lld, limit %lld and samples %lld must not be negative or huge",
                           (long long)options->seq, (long long)options->limit, (long long)options->samples);
@@ -124,16 +124,14 @@ static mixt_status check_images(const mixt_data_options *o)
                           (long long)o->crop);
     if (o->pad && (o->resize || o->min_area > 0))
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "data: pad %lld goes with crops that keep their scale, not with resize or min_area",
+                          "data: pad %lld is for crops that keep their scale: leave out resize and min_area",
                           (long long)o->pad);
     if (o->frames < 0 || o->frames > MOST)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: frames %lld: expected 0 to %d", (long long)o->frames, MOST);
     if (o->threads < 0 || o->threads > 1024)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: threads %d, expected 0 to 1024", o->threads);
     if (!o->means != !o->stds || (o->stds && o->std != 0))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "data: the mean of each channel and its standard deviation go together: mean with std, "
-                          "means with stds");
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: mean and std go together: set both, for all channels or for each");
     return MIXT_OK;
 }
 
@@ -171,7 +169,7 @@ mixt_status mixt__data_check_use(const mixt_data *data, const char *name, unsign
     for (int k = 0; k < KIND_COUNT; k++)
         if (kinds[k]->uses & group)
             used += (size_t)snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", kinds[k]->name);
-    return mixt__fail(MIXT_ERROR_CONFIG, "data: '%s' means nothing to %s (%s); leave it out, or use one of %s", name,
+    return mixt__fail(MIXT_ERROR_CONFIG, "data: '%s' is not for %s (%s); leave it out, or use one of %s", name,
                       data->kind->name, data->kind->what, takers);
 }
 
@@ -306,8 +304,7 @@ static mixt_status check_target(const mixt_data *data)
     mixt_target_kind wanted = data->options.target, has = data->info.target;
     if (wanted == MIXT_TARGET_AUTO || wanted == has)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_CONFIG,
-                      "%s:%s: targets are %s and cannot be read as %s: leave data.task (in C: target) out",
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: targets are %s, not %s: leave data.task (in C: target) out",
                       data->kind->name, data->path, words[has], words[wanted]);
 }
 
@@ -337,8 +334,8 @@ static mixt_status warn_of_samples(mixt_data *data)
     if (!data->options.samples || (drawn && data->kind->uses & MIXT_DATA_SAMPLES))
         return MIXT_OK;
     return mixt__data_warn(data,
-                           "data: samples %lld is how many mixt draws where it draws them, and changes nothing here: "
-                           "'limit' takes the first so many",
+                           "data: samples=%lld is for data that mixt generates and has no effect here: use 'limit' to "
+                           "take the first N samples",
                            (long long)data->options.samples);
 }
 

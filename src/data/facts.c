@@ -429,7 +429,8 @@ static mixt_status sample(const mixt_data *data, int64_t index, int64_t epoch, v
     (void)epoch;
     (void)input;
     (void)target;
-    return mixt__fail(MIXT_ERROR_STATE, "%s:%s: only its facts are open, not its samples", data->info.kind, data->path);
+    return mixt__fail(MIXT_ERROR_STATE, "%s:%s: only its description is open, not its samples", data->info.kind,
+                      data->path);
 }
 
 static void nothing(mixt_data *data)

@@ -91,13 +91,12 @@ typedef struct reading {
 static mixt_status check_unpacked(const reading *r, int64_t size)
 {
     if (size > r->room)
-        return mixt__fail(MIXT_ERROR_MEMORY,
-                          "%s: holds more than the %.1f MiB of memory that are free; use a part of it", r->path,
-                          (double)r->room / 1048576.0);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: needs more than the %.1f MiB of free memory; use a part of it",
+                          r->path, (double)r->room / 1048576.0);
     if (size >= BOMB_SIZE && !gzdirect(r->file) && size / BOMB_RATIO > gzoffset(r->file))
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: unpacks to more than %d times its size (%lld bytes of it to %lld), as no data does; if "
-                          "it is meant, unpack it by hand",
+                          "%s: unpacks to more than %d times its size (%lld bytes of it to %lld), which no real data "
+                          "set does; if it is right, unpack it by hand",
                           r->path, BOMB_RATIO, (long long)gzoffset(r->file), (long long)size);
     return MIXT_OK;
 }
@@ -123,7 +122,7 @@ static mixt_status check_error(const reading *r, int64_t size)
                           strerror(errno));
     if (error != Z_OK && error != Z_STREAM_END)
         return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: gzip data damaged or cut off after %lld unpacked bytes (%s); fetch the file again",
+                          "%s: gzip data damaged or cut off after %lld unpacked bytes (%s); download the file again",
                           r->path, (long long)size, text && *text ? text : "unexpected end");
     return MIXT_OK;
 }

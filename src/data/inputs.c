@@ -43,9 +43,9 @@ static mixt_status read_picture(const char *path, const mixt_data *like, mixt__t
     const mixt_data_info *info = &like->info;
     mixt__picture picture;
     if (info->input_rank != 3 || (info->input_dims[2] != 1 && info->input_dims[2] != 3))
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is no %s, but the model was trained on %s of shape %s", path,
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is not a %s, but the model was trained on %s of shape %s", path,
                           like->options.rate  ? "WAV file"
-                          : takes_clips(info) ? "folder of pictures"
+                          : takes_clips(info) ? "folder of images"
                                               : "table (.csv, .tsv) or array (.npy, .npz)",
                           like->options.rate  ? "recordings: features"
                           : takes_clips(info) ? "clips"
@@ -154,7 +154,7 @@ static mixt_status read_table(mixt_inputs *in, const char *path)
         return read_clip(path, info, table);
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: is a directory, expected a picture, a WAV file, a .npy or .npz array or IDX images",
+                          "%s: is a directory, expected an image, a WAV file, a .npy or .npz array or IDX images",
                           path);
     if (ends_with(path, ".npy"))
         return mixt__npy_read_inputs(path, table);
@@ -218,8 +218,8 @@ static mixt_status check_numbers(const mixt_inputs *in)
     for (size_t i = 0; i < sizeof of_bytes / sizeof of_bytes[0]; i++)
         if (in->table.whole && !strcmp(in->like->info.kind, of_bytes[i]))
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: integers of another size than the bytes that the model was trained on: save them as "
-                              "uint8 (0 to 255), or as float32 scaled to 0 … 1",
+                              "%s: integers, but the model was trained on bytes: save them as uint8 (0 to 255), or as "
+                              "float32 in 0 … 1",
                               in->table.path);
     return MIXT_OK;
 }
@@ -257,9 +257,9 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
 static const char *why_no_files(const mixt_data_info *like)
 {
     if (like->input_dtype == MIXT_DTYPE_FP32)
-        return "was trained on random data: a file means nothing";
-    return mixt_data_array_find(like, "rating") >= 0 ? "rates items: give a part, as val:0-4, or user:NAME"
-                                                     : "takes tokens, not numbers";
+        return "was trained on random data: it cannot predict a file";
+    return mixt_data_array_find(like, "rating") >= 0 ? "predicts ratings: give a part, as in val:0-4, or user:NAME"
+                                                     : "was trained on tokens, not on numbers";
 }
 
 mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)

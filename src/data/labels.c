@@ -57,11 +57,11 @@ static mixt_status warn_of_values(mixt_data *data, const mixt__table *table, con
         return MIXT_OK;
     if (c->odd > 1)
         snprintf(more, sizeof more, " (and %lld more)", (long long)c->odd - 1);
-    return mixt__data_warn(
-        data,
-        "%s: %s: target %g%s is no class, all others are (0 to %d), so that all are values to regress on; "
-        "data.task=classes refuses it, data.task=values says that it is meant",
-        table->path, place(where, c->first_odd, lines), (double)values[c->first_odd], more, c->largest);
+    return mixt__data_warn(data,
+                           "%s: %s: target %g%s is not a class, but all others are (0 to %d), so they are taken as "
+                           "values for regression; data.task=classes refuses it, data.task=values confirms it",
+                           table->path, place(where, c->first_odd, lines), (double)values[c->first_odd], more,
+                           c->largest);
 }
 
 /** Classes or values, by the numbers. */

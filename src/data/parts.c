@@ -11,10 +11,10 @@ mixt_status mixt__part_missing(const mixt_data *data)
     const char *part = mixt__part_names[data->part];
     if (data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL)
         return mixt__fail(MIXT_ERROR_FILE, "%s:%s: no training file found there", data->kind->name, data->path);
-    return mixt__fail(
-        MIXT_ERROR_UNSUPPORTED,
-        "%s:%s: has no %s part: no file of its own, and no share of the training file is set aside for it",
-        data->kind->name, data->path, part);
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                      "%s:%s: has no %s part: no file of its own, and no held-out share of the training file "
+                      "(data.val_fraction, data.test_fraction)",
+                      data->kind->name, data->path, part);
 }
 
 /** A share of at least one row, so that a small file still has the part that was asked for. */
@@ -37,8 +37,8 @@ mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, 
     shares->train = count - shares->val - shares->test;
     if (shares->train < 1)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s:%s: %lld samples leave none to train on after %lld for val and %lld for test; hold "
-                          "smaller shares out",
+                          "%s:%s: of %lld samples none is left for training after %lld for val and %lld for test: "
+                          "lower data.val_fraction and data.test_fraction",
                           data->kind->name, data->path, (long long)count, (long long)shares->val,
                           (long long)shares->test);
     return MIXT_OK;
@@ -72,8 +72,7 @@ mixt_status mixt__shape_parse(const char *text, int *rank, int64_t dims[MIXT_MAX
         errno = 0;
         long long dim = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
         if (dim < 1 || errno || (*end != 'x' && *end != 0))
-            return mixt__fail(MIXT_ERROR_CONFIG, "shape '%s': expected whole numbers from 1 joined by x, as in 28x28x1",
-                              text);
+            return mixt__fail(MIXT_ERROR_CONFIG, "shape '%s': expected whole numbers joined by x, as in 28x28x1", text);
         if (*rank == MIXT_MAX_RANK - 1)
             return mixt__fail(MIXT_ERROR_CONFIG, "shape '%s': more than %d dimensions", text, MIXT_MAX_RANK - 1);
         dims[(*rank)++] = dim;

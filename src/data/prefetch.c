@@ -423,7 +423,7 @@ static void note_wait(mixt__prefetch *p, bool waited)
     p->waits = 0;
     p->awake++;
     pthread_cond_broadcast(&p->room);
-    MIXT_LOG(DATA, "training waits for %s: %d threads make its batches", p->data->path, p->awake);
+    MIXT_LOG(DATA, "training waits for data (%s): %d threads now prepare batches", p->data->path, p->awake);
 }
 
 mixt_status mixt__prefetch_take(mixt__prefetch *p, const mixt__batch **batch)
@@ -431,8 +431,8 @@ mixt_status mixt__prefetch_take(mixt__prefetch *p, const mixt__batch **batch)
     *batch = NULL;
     if (is_orphan(p))
         return mixt__fail(MIXT_ERROR_STATE,
-                          "the threads that make batches of %s:%s stayed in process %lld when it forked: open data and "
-                          "trainer in the child",
+                          "the threads that prepare batches of %s:%s stayed in process %lld when it forked: open data "
+                          "and trainer in the child process",
                           p->data->info.kind, p->data->path, (long long)p->process);
     pthread_mutex_lock(&p->lock);
     bool full = p->taken - p->released == p->depth; // there is nothing to fill: waiting would never end

@@ -49,7 +49,7 @@ static mixt_status open_random(mixt_data *data)
     MIXT_TRY(describe(data));
     int64_t elements;
     if (!mixt__shape_elements(data->info.input_rank, data->info.input_dims, &elements) || elements > MAX_ELEMENTS)
-        return mixt__fail(MIXT_ERROR_CONFIG, "random: more than %d elements a sample", MAX_ELEMENTS);
+        return mixt__fail(MIXT_ERROR_CONFIG, "random: more than %d elements per sample", MAX_ELEMENTS);
     state->size = POOL + elements + 1;
     void *pool = mixt__alloc_uninit((size_t)state->size * sizeof(float));
     if (!pool)

@@ -21,9 +21,9 @@ static const struct {
 } marks[] = {
     {"\x93NUMPY", 6, "a NumPy array; use data.kind=npy"},
     {"PK\3\4", 4, "a ZIP or NPZ archive; NumPy's is read by data.kind=npz"},
-    {"\x1f\x8b", 2, "gzip in gzip; unpack it once"},
-    {"\x89PNG", 4, "a PNG picture; use data.kind=images with a folder of them"},
-    {"\xff\xd8\xff", 3, "a JPEG picture; use data.kind=images with a folder of them"},
+    {"\x1f\x8b", 2, "gzip inside gzip; unpack it once"},
+    {"\x89PNG", 4, "a PNG image; use data.kind=images with a folder of them"},
+    {"\xff\xd8\xff", 3, "a JPEG image; use data.kind=images with a folder of them"},
     {"mixttok", 7, "a file of tokens; use data.kind=tokens"},
     {"\xff\xfe", 2, "UTF-16; save it as UTF-8"},
     {"\xfe\xff", 2, "UTF-16; save it as UTF-8"},
@@ -64,19 +64,18 @@ mixt_status mixt__text_check(const char *path, const unsigned char *bytes, int64
 {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
         if (size >= (int64_t)marks[i].length && !memcmp(bytes, marks[i].begin, marks[i].length))
-            return mixt__fail(MIXT_ERROR_DATA, "%s: is no text but %s", path, marks[i].what);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: is not a text file but %s", path, marks[i].what);
     const unsigned char *nul = memchr(bytes, 0, (size_t)size);
     if (nul)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: offset %lld: a zero byte: it is no text; say what it is with data.kind, or save it as "
-                          "UTF-8",
-                          path, (long long)(nul - bytes));
-    int64_t looked = size < LOOKED_AT ? size : LOOKED_AT, wrong = count_wrong(bytes, looked);
-    if (wrong * 4 > looked)
         return mixt__fail(
             MIXT_ERROR_DATA,
-            "%s: %lld of its first %lld bytes are no UTF-8: it is no text, or of an old encoding; save it "
-            "as UTF-8",
-            path, (long long)wrong, (long long)looked);
+            "%s: offset %lld: a zero byte: it is not a text file; name its kind with data.kind, or save it as UTF-8",
+            path, (long long)(nul - bytes));
+    int64_t looked = size < LOOKED_AT ? size : LOOKED_AT, wrong = count_wrong(bytes, looked);
+    if (wrong * 4 > looked)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: %lld of its first %lld bytes are not UTF-8: it is not a text file, or in another "
+                          "encoding; save it as UTF-8",
+                          path, (long long)wrong, (long long)looked);
     return MIXT_OK;
 }

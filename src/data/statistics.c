@@ -120,8 +120,8 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
         bool positive = strcmp(name, "stds") || number > 0;
         if (end == at || !isfinite(number) || !positive || (*end && *end != ',') || count == channels)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s '%s': expected one%s number for all channels or %lld, joined by commas", name, text,
-                              positive ? "" : " positive", (long long)channels);
+                              "%s '%s': expected one%s number for all channels or %lld, separated by commas", name,
+                              text, positive ? "" : " positive", (long long)channels);
         numbers[count++] = number;
         at = end;
         if (!*end)

@@ -153,7 +153,8 @@ static mixt_status learn_from_train_file(mixt_data *data, const mixt__table_read
 {
     mixt__shares shares;
     if (!train->rows) {
-        MIXT_LOG(DATA, "%s: no training file beside it: mean and deviation are its own", state->table.path);
+        MIXT_LOG(DATA, "%s: there is no training file next to it: its own mean and deviation are used",
+                 state->table.path);
         return mixt__table_statistics(&state->table, NULL, state->table.rows, state->mean, state->std);
     }
     MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
@@ -165,7 +166,7 @@ static mixt_status copy_statistics(const mixt_data *data, table_state *state, in
 {
     const mixt_data_info *like = &data->options.like->info;
     if (like->channels != channels)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld",
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the data it must match (%s) has %lld",
                           state->table.path, (long long)channels, *like->path ? like->path : like->kind,
                           (long long)like->channels);
     memcpy(state->mean, like->mean, (size_t)channels * sizeof(float));
@@ -221,7 +222,7 @@ static mixt_status check_finite(const table_state *state, int64_t samples)
                 if (!(fabsf((row[k + c] - state->mean[c]) * state->scale[c]) <= FLT_MAX))
                     return mixt__fail(MIXT_ERROR_DATA,
                                       "%s: sample %lld, element %lld: %g leaves FP32 once the mean %g is subtracted "
-                                      "and divided by the deviation %g; bring the data into a smaller range",
+                                      "and divided by the deviation %g; scale the data to a smaller range",
                                       table->path, (long long)i, (long long)(k + c), (double)row[k + c],
                                       (double)state->mean[c], (double)state->std[c]);
     }
@@ -255,10 +256,10 @@ static mixt_status augment(mixt_data *data, table_state *state)
                           table->path, table->rank);
     int64_t height = table->dims[0], width = table->dims[1];
     if (o->resize && !o->crop && o->resize < (height < width ? height : width))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s: images of %lld x %lld resized to %lld would not fill samples of their old size; set "
-                          "'crop' to %lld or less",
-                          table->path, (long long)height, (long long)width, (long long)o->resize, (long long)o->resize);
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "%s: images of %lld x %lld resized to %lld are smaller than a sample; set data.crop to %lld or less",
+            table->path, (long long)height, (long long)width, (long long)o->resize, (long long)o->resize);
     return mixt__augment_of(o, table->path, height, width, &state->augment);
 }
 

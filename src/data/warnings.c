@@ -45,12 +45,11 @@ static mixt_status warn_of_shape(mixt_data *data, const mixt__table *table)
     bool first = table->rank == 3 && (d[0] == 1 || d[0] == 3 || d[0] == 4) && d[1] >= SIDE && d[2] >= SIDE;
     if (!first)
         return MIXT_OK;
-    return mixt__data_warn(
-        data,
-        "%s: samples of %lld x %lld x %lld are read as height %lld, width %lld and %lld channels: if "
-        "channels come first there, store them last (%lld x %lld x %lld)",
-        table->path, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[0], (long long)d[1],
-        (long long)d[2], (long long)d[1], (long long)d[2], (long long)d[0]);
+    return mixt__data_warn(data,
+                           "%s: samples of %lld x %lld x %lld are read as height %lld, width %lld and %lld channels: "
+                           "if channels come first, store them last (%lld x %lld x %lld)",
+                           table->path, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[0],
+                           (long long)d[1], (long long)d[2], (long long)d[1], (long long)d[2], (long long)d[0]);
 }
 
 /** Classes that nothing is of: labels that begin at 1, or a label far from the others. */
@@ -75,13 +74,12 @@ static mixt_status warn_of_classes(mixt_data *data, const mixt__table *table)
     bool from_1 = count > 1 && count == table->classes - 1 && !seen[0];
     mixt__free(seen);
     if (count == 1 && table->classes > 1) // of one class alone a run warns
-        return mixt__data_warn(data, "%s: all samples are of class %lld: there is nothing to tell apart", table->path,
+        return mixt__data_warn(data, "%s: all samples are of class %lld: there is nothing to learn", table->path,
                                (long long)last);
     if (from_1)
-        return mixt__data_warn(data,
-                               "%s: no sample is of class 0: classes count from 0, and %lld are made where %lld may be "
-                               "meant",
-                               table->path, (long long)table->classes, (long long)count);
+        return mixt__data_warn(
+            data, "%s: no sample is of class 0: classes count from 0, so there are %lld where %lld may be right",
+            table->path, (long long)table->classes, (long long)count);
     if (count * 2 >= table->classes || table->classes < 4)
         return MIXT_OK;
     return mixt__data_warn(data, "%s: only %lld of %lld classes (0 to %lld) have a sample: is a label wrong?",

@@ -86,7 +86,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     } else {
         mixt__group_describe(g, rank, who, sizeof who);
         if (arrival->dead >= 0)
-            snprintf(g->why, sizeof g->why, "%s has ended before the run: its state is lost", who);
+            snprintf(g->why, sizeof g->why, "%s ended before the run did: its state is lost", who);
         else
             snprintf(g->why, sizeof g->why, "%s has not answered for %.0f s (dist.timeout)", who, seconds);
     }

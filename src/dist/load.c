@@ -36,7 +36,7 @@ static mixt_status find(const char *name, void **library)
                                      "that)",
                                      name, problem, transports[i].need);
     }
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' is no transport: there are mpi and nccl", name);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' is not a transport: expected mpi or nccl", name);
 }
 
 /** A function of a transport's library. */

@@ -33,7 +33,7 @@ static mixt_status find_members(const mixt__group *whole, const place *places, m
     int32_t colour = places[whole->rank].colour;
     part->members = mixt__alloc((size_t)whole->size * sizeof *part->members);
     if (!part->members)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a part of %d ranks", whole->size);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a group of %d ranks", whole->size);
     for (int rank = 0; rank < whole->size; rank++) {
         int before = 0;
         if (places[rank].colour != colour)
@@ -64,9 +64,9 @@ static mixt_status open_carrier(mixt__group *whole, const place *mine, mixt__gro
 static mixt_status check(const mixt__group *g, int colour)
 {
     if (colour < 0)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a part of a group has colour %d: it must be 0 or more", colour);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a split has colour %d: it must be 0 or more", colour);
     if (g->transport && !g->transport->split)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the transport %s has no groups of some ranks", g->transport->name);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the transport %s cannot split groups", g->transport->name);
     return MIXT_OK;
 }
 
@@ -75,8 +75,7 @@ mixt_status mixt__group_split(mixt__group *g, int colour, int key, mixt__group *
     place mine = {colour, key}, *places = mixt__alloc((size_t)g->size * sizeof *places);
     mixt__group *p = mixt__alloc(sizeof *p);
     *part = NULL;
-    mixt_status status =
-        places && p ? check(g, colour) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a part of a group");
+    mixt_status status = places && p ? check(g, colour) : mixt__fail(MIXT_ERROR_MEMORY, "no memory to split a group");
     status = mixt__group_agree_soon(g, status);
     if (status == MIXT_OK)
         status = mixt__group_gather(g, &mine, sizeof mine, places, 1);

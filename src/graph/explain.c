@@ -34,6 +34,6 @@ mixt_status mixt__node_explain(const mixt__graph *graph, int64_t node, char **te
                    graph->values[n->in[0]].dtype != MIXT_DTYPE_FP32;
     if (n->op->matrix_work)
         return mixt__give_text(text, "%s: %s%s", mixt_dtype_name(n->arithmetic), n->why,
-                               widened ? "; a loss of values reads it: fp32" : "");
+                               widened ? "; the loss reads it: fp32" : "");
     return mixt__give_text(text, "%s", n->why);
 }

@@ -90,13 +90,13 @@ mixt_value mixt__tape_play(const mixt__tape *tape, mixt_builder *b, int64_t valu
     mixt_value found = {0};
     int32_t *now = mixt__alloc((size_t)values * sizeof *now); // by the number of a value then
     if (!now)
-        return mixt__builder_error(b, MIXT_ERROR_MEMORY, NULL, "no memory to build a model again");
+        return mixt__builder_error(b, MIXT_ERROR_MEMORY, NULL, "no memory to rebuild a model");
     for (const mixt__kept_call *c = tape->first; c && b->status == MIXT_OK; c = c->next)
         play_one(c, b, now);
     if (now[output.id] != ABSENT)
         found.id = now[output.id];
     else
-        mixt__builder_error(b, MIXT_ERROR_STATE, NULL, "what the model returns is made from a target");
+        mixt__builder_error(b, MIXT_ERROR_STATE, NULL, "the model's output depends on a target");
     mixt__free(now);
     return found;
 }

@@ -42,7 +42,7 @@ static mixt_status verify_written(const mixt__graph *graph, int64_t index, const
         if (mixt__bit(n->op->written_inputs, i) && role != MIXT_ROLE_STATE && role != MIXT_ROLE_CACHE)
             return broken(graph, index, pass, "it writes an input that is neither a statistic nor a cache");
         if (mixt__bit(n->op->written_inputs, i) && role == MIXT_ROLE_STATE && !n->op->moves)
-            return broken(graph, index, pass, "it writes a statistic and has no rule for ranks");
+            return broken(graph, index, pass, "it writes a statistic, but has no rule for several ranks");
     }
     return MIXT_OK;
 }

@@ -56,7 +56,7 @@ mixt_status mixt__generator_open(mixt__generator *g, const mixt__model *model, c
 {
     *g = (mixt__generator){.model = *model, .policy = *policy, .device = device, .context = context};
     if (context < 1 || context > INT32_MAX)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: must be from 1 to %d", (long long)context,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: expected 1 to %d", (long long)context,
                           INT32_MAX);
     mixt_status status = open(g);
     if (status != MIXT_OK)
@@ -119,7 +119,7 @@ static void make_room(mixt__generator *g)
 mixt_status mixt__generator_catch_up(mixt__generator *g)
 {
     if (!g->known && !g->read)
-        return mixt__fail(MIXT_ERROR_STATE, "no text yet: begin one with mixt_generator_start");
+        return mixt__fail(MIXT_ERROR_STATE, "no text yet: call mixt_generator_start first");
     while (g->read < g->known) {
         int64_t left = g->known - g->read;
         MIXT_TRY(read_piece(g, left < MIXT_PIECE_MAX ? left : MIXT_PIECE_MAX));

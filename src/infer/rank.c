@@ -10,8 +10,8 @@ mixt_status mixt_outputs_check(const float *outputs, int64_t count)
     MIXT_TRY(count > 0 ? mixt__need(outputs) : MIXT_OK);
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(outputs[i]))
-            return mixt__fail(MIXT_ERROR_DATA, "the model's output is not finite: its weights are damaged or diverged, "
-                                               "or the input is far from what it was trained on");
+            return mixt__fail(MIXT_ERROR_DATA, "the model's output is NaN or Inf: its weights are damaged or diverged, "
+                                               "or the input is very different from the training data");
     return MIXT_OK;
 }
 

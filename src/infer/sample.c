@@ -14,7 +14,7 @@ mixt_status mixt__sampling_check(const mixt_sampling *s)
     if (s->top_k < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "top_k %lld: must be 0 (all tokens) or above", (long long)s->top_k);
     if (!(s->top_p >= 0 && s->top_p <= 1))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "top_p %g: must lie in [0, 1]", s->top_p);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "top_p %g: must be in [0, 1]", s->top_p);
     return MIXT_OK;
 }
 

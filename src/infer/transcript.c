@@ -268,7 +268,7 @@ mixt_status mixt_transcript_text(const mixt_data *data, const int32_t *letters, 
     if (count < 0 || (count && !letters))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld letters as a text: expected letters", (long long)count);
     if (info->target != MIXT_TARGET_TEXT || !info->class_names)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are no texts", info->kind, info->path);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are not texts", info->kind, info->path);
     size_t used = 0, room = 1;
     for (int64_t i = 0; i < count; i++)
         room += strlen(letter_of(info, letters[i]));

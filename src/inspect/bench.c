@@ -43,7 +43,7 @@ static mixt_status keep_memory(const bench *b)
     if (!limit || m.total <= limit)
         return MIXT_OK;
     if (rest >= limit)
-        return mixt__fail(MIXT_ERROR_MEMORY, "memory %zu: the step takes %zu bytes beside its activations", limit,
+        return mixt__fail(MIXT_ERROR_MEMORY, "memory %zu: the step takes %zu bytes without its activations", limit,
                           rest);
     mixt__trainer_set_recompute(t, limit - rest);
     mixt_status status = mixt__trainer_recompile(t);

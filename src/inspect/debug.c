@@ -209,7 +209,7 @@ static mixt_status bad_parameter(const mixt_trainer *t, const char **name)
         MIXT_TRY(mixt_trainer_param(t, p, &info));
         float *values = mixt__alloc((size_t)info.count * sizeof *values + 1);
         if (!values)
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at %s", info.name);
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect %s", info.name);
         mixt_status status = mixt_trainer_param_get(t, p, values);
         for (int64_t i = 0; status == MIXT_OK && i < info.count && !*name; i++)
             *name = isfinite(values[i]) ? NULL : info.name;
@@ -255,8 +255,8 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     const char *bad;
     d->info.first_nonfinite = -1;
     if ((o->look || o->dump) && o->single)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' leaves out",
-                          o->dump ? "a dump" : "a look without an update");
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' skips",
+                          o->dump ? "a dump" : "an inspection without an update");
     MIXT_TRY(mixt__trainer_ready(core, data)); // before the step is compiled once more
     MIXT_TRY(bad_parameter(t, &bad));
     d->info.source = mixt__debug_text(d, bad ? bad : "");
@@ -264,7 +264,7 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     MIXT_TRY(mixt__debug_group(d));
     mixt__debug_count_use(d, core);
     mixt__debug_judge(d);
-    return d->arena.short_of_memory ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for what was seen in a step") : MIXT_OK;
+    return d->arena.short_of_memory ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step") : MIXT_OK;
 }
 
 static void discard(mixt_debug *d)
@@ -289,7 +289,7 @@ mixt_status mixt_debug_step_with(mixt_trainer *t, mixt_data *data, const mixt_de
     MIXT_TRY(mixt__need_open(data, "data"));
     mixt_debug *d = mixt__alloc(sizeof *d);
     if (!d)
-        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_MEMORY, "no memory to look into a step"));
+        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect a step"));
     mixt_status status = make(t, data, &wanted, d);
     if (status != MIXT_OK) {
         discard(d);

@@ -34,7 +34,8 @@ static mixt_status check_file(const mixt_debug_options *o, const char *name)
     if (strlen(o->folder) + strlen(name) + 16 > MIXT_DEBUG_PATH)
         return mixt__fail(MIXT_ERROR_FILE, "%s/%s.npy: the name is too long for a file", o->folder, name);
     if (!o->overwrite && !access(path_of(o, name, path), F_OK))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: exists already and is not overwritten unless you ask for it (--overwrite)", path);
     return MIXT_OK;
 }
 
@@ -61,7 +62,7 @@ mixt_status mixt__debug_dump_check(const mixt_trainer *t, const mixt__graph *gra
                           "PARAMETER.grad and PARAMETER, as 'mixt debug --json' names them",
                           o->dump);
     if (mkdir(o->folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be made: %s", o->folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", o->folder, strerror(errno));
     return MIXT_OK;
 }
 

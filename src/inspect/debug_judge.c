@@ -81,22 +81,21 @@ static void advise_op(mixt_debug *d, mixt_debug_issue *issue)
     double fits = narrow ? scale_that_fits(d) : 0;
     if (fits >= 1)
         ADVISE(issue,
-               "a loss scale of at most %g: train.loss_scale=dynamic falls by itself; else bf16 for this layer, "
-               "by a policy's rule: {layer: \"%s\", precision: bf16}",
+               "use a loss scale of at most %g (train.loss_scale=dynamic lowers it by itself), or bf16 for this layer, "
+               "with a policy rule: {layer: \"%s\", precision: bf16}",
                fits, layer_to_raise(o));
     else if (narrow && !d->info.full_nonfinite)
-        ADVISE(issue,
-               "%s ends at %g%s%s: bf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", "
-               "precision: bf16}",
-               mixt_dtype_name(o->value.dtype), mixt__dtype_max(o->value.dtype),
-               scaled ? ", a smaller loss scale helps if it is a gradient that is large" : "",
-               o->value.compared ? ", and FP32 holds this value" : "", layer_to_raise(o));
+        ADVISE(
+            issue,
+            "%s ends at %g%s%s: use bf16 or fp32 for this layer, with a policy rule: {layer: \"%s\", precision: bf16}",
+            mixt_dtype_name(o->value.dtype), mixt__dtype_max(o->value.dtype),
+            scaled ? ", or lower the loss scale if a gradient is too large" : "",
+            o->value.compared ? ", and FP32 holds this value" : "", layer_to_raise(o));
     else if (d->info.shadow && d->info.full_nonfinite)
-        ADVISE(issue, "FP32 gives numbers that are not finite too: no format helps. Look at what the op reads, at the "
-                      "learning rate (train.lr, train.warmup) and the clip (train.clip) of the updates before, "
-                      "and at this batch");
+        ADVISE(issue, "FP32 gives NaN or Inf too: no format helps. Check the inputs of this op, the learning rate "
+                      "(train.lr, train.warmup) and clipping (train.clip) of the updates before, and this batch");
     else
-        ADVISE(issue, "look at the data and the learning rate: fp32 and bf16 reach to 3.4e38");
+        ADVISE(issue, "check the data and the learning rate: fp32 and bf16 reach 3.4e38");
 }
 
 static void judge_op(mixt_debug *d)
@@ -107,9 +106,7 @@ static void judge_op(mixt_debug *d)
     say_inputs(o, inputs, sizeof inputs);
     if (o->pass)
         snprintf(pass, sizeof pass, " (in pass %lld)", (long long)o->pass + 1);
-    SAY(issue,
-        "%s pass%s: %s of %s is the first to make numbers that are not finite, in %s (%lld NaN, %lld Inf of "
-        "%lld)%s%s",
+    SAY(issue, "%s pass%s: %s of %s is the first to give NaN or Inf, in %s (%lld NaN, %lld Inf of %lld)%s%s",
         pass_of(&o->value), pass, o->op, o->layer, mixt_dtype_name(o->value.dtype), (long long)o->value.nan,
         (long long)o->value.inf, (long long)o->value.count, *inputs ? ", out of " : "", inputs);
     advise_op(d, issue);
@@ -129,26 +126,24 @@ static void judge_outside(mixt_debug *d)
         SAY(issue, "parameter %s is too large for %s: its copy there holds %s before the step; %s of %s reads it first",
             o->source, format, bad_words(held), o->op, o->layer);
         ADVISE(issue,
-               "bf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}; a weight of "
-               "that size speaks for more train.weight_decay or a smaller train.lr",
+               "use bf16 or fp32 for this layer, with a policy rule: {layer: \"%s\", precision: bf16}; for such large "
+               "weights also raise train.weight_decay or lower train.lr",
                o->layer);
     } else if (o->cause == MIXT_DEBUG_CAUSE_PARAMETER) {
         SAY(issue, "parameter %s holds %s before the step; %s of %s reads it first", o->source, bad_words(held), o->op,
             o->layer);
-        ADVISE(issue, "go back to a checkpoint whose weights are finite; mixt debug RUN --step N looks at the updates "
-                      "before");
+        ADVISE(issue,
+               "go back to a checkpoint with finite weights; 'mixt debug RUN --step N' inspects the updates before");
     } else if (o->cause == MIXT_DEBUG_CAUSE_SCALE) {
-        SAY(issue, "the loss scale is not finite before the step; %s of %s reads it first", o->op, o->layer);
-        ADVISE(issue, "train.loss_scale=dynamic, or a number; a scale that is injected by train.inject_overflow is "
-                      "meant to be so");
+        SAY(issue, "the loss scale is NaN or Inf before the step; %s of %s reads it first", o->op, o->layer);
+        ADVISE(issue, "set train.loss_scale=dynamic or a number; train.inject_overflow causes this on purpose");
     } else {
         SAY(issue, "%s sample %lld (number %lld of the batch) holds %s; %s of %s reads it first", name,
             (long long)o->sample, (long long)o->place,
             o->rounded ? "a number that is too large for its format" : bad_words(held), o->op, o->layer);
         ADVISE(issue, "%s",
-               o->rounded ? "normalise the data, or bf16 for the first layer"
-                          : "look at that sample: take it out of the set, or data.missing=mean where "
-                            "cells are missing");
+               o->rounded ? "normalise the data, or use bf16 for the first layer"
+                          : "check that sample: remove it, or set data.missing=mean where cells are missing");
     }
 }
 
@@ -157,8 +152,8 @@ static void judge_nonfinite(mixt_debug *d)
     const mixt_debug_origin *o = &d->origin;
     if (*d->info.source && (!o->op || o->cause != MIXT_DEBUG_CAUSE_PARAMETER)) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_NONFINITE, -1);
-        SAY(issue, "parameter %s holds numbers that are not finite before the step", d->info.source);
-        ADVISE(issue, "go back to a checkpoint whose weights are finite");
+        SAY(issue, "parameter %s holds NaN or Inf before the step", d->info.source);
+        ADVISE(issue, "go back to a checkpoint with finite weights");
     }
     if (o->op && o->cause == MIXT_DEBUG_CAUSE_OP)
         judge_op(d);
@@ -206,16 +201,18 @@ static void judge_gradient(mixt_debug *d, int64_t index, double usual)
     if (v->zeros == v->count && !(v->reference > 0)) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_GRADIENT, index);
         SAY(issue, "dead: the gradient of %s is 0 everywhere%s", v->name, v->compared ? ", in FP32 too" : "");
-        ADVISE(issue, "the layer does not learn: units that are never active (a smaller train.lr, another init), or a "
-                      "layer that nothing uses");
+        ADVISE(
+            issue,
+            "the layer does not learn: its units are never active (lower train.lr, another init), or nothing uses it");
     } else if (v->zeros < v->count && size < vanishing * usual) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_GRADIENT, index);
         SAY(issue, "vanishing: the gradient of %s is %.2g on average, of the others %.2g", v->name, size, usual);
-        ADVISE(issue, "a norm or a residual path before this layer; train.lr_groups gives it a larger learning rate");
+        ADVISE(issue,
+               "add a norm or a residual path before this layer, or a larger learning rate for it (train.lr_groups)");
     } else if (size > exploding * usual) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_GRADIENT, index);
         SAY(issue, "exploding: the gradient of %s is %.2g on average, of the others %.2g", v->name, size, usual);
-        ADVISE(issue, "train.clip=1; a smaller train.lr, or a longer train.warmup");
+        ADVISE(issue, "set train.clip=1, lower train.lr or lengthen train.warmup");
     }
 }
 
@@ -235,9 +232,9 @@ static void judge_norm(mixt_debug *d)
     if (!(d->info.step.grad_norm > norm_limit) || !isfinite(d->info.step.grad_norm) || largest < 0)
         return;
     mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_GRADIENT, largest);
-    SAY(issue, "exploding: the norm of the gradient is %.4g, of which %s has %.4g", d->info.step.grad_norm,
+    SAY(issue, "exploding: the gradient norm is %.4g, of which %s has %.4g", d->info.step.grad_norm,
         d->values[largest].name, most);
-    ADVISE(issue, "train.clip=1; a smaller train.lr, or a longer train.warmup; look at this batch");
+    ADVISE(issue, "set train.clip=1, lower train.lr or lengthen train.warmup; check this batch");
 }
 
 /* ---- formats ---- */
@@ -264,19 +261,19 @@ static void judge_range(mixt_debug *d, int64_t index)
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %s of %s reaches %.4g in %s, which ends at %g", pass_of(v), v->op, v->layer, v->amax,
             format, mixt__dtype_max(v->dtype));
-        ADVISE(issue, "%sbf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}",
+        ADVISE(issue, "use %sbf16 or fp32 for this layer, with a policy rule: {layer: \"%s\", precision: bf16}",
                v->backward ? "a smaller loss scale (train.loss_scale), or " : "", v->layer);
     } else if (v->compared && v->flushed > flushed_limit && !was_said(d, v, " became 0 ")) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %.0f%% of %s of %s became 0 in %s, and are not 0 in FP32", pass_of(v), 100 * v->flushed,
             v->op, v->layer, format);
-        ADVISE(issue, "%sbf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}",
+        ADVISE(issue, "use %sbf16 or fp32 for this layer, with a policy rule: {layer: \"%s\", precision: bf16}",
                v->backward ? "a larger loss scale (train.loss_scale), or " : "", v->layer);
     } else if (v->tiny > tiny_limit && !was_said(d, v, " smallest normal ") && !was_said(d, v, " became 0 ")) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %.0f%% of %s of %s are below %s's smallest normal number and lose bits", pass_of(v),
             100 * v->tiny, v->op, v->layer, format);
-        ADVISE(issue, "%sbf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}",
+        ADVISE(issue, "use %sbf16 or fp32 for this layer, with a policy rule: {layer: \"%s\", precision: bf16}",
                v->backward ? "a larger loss scale (train.loss_scale), or " : "", v->layer);
     }
 }
@@ -289,11 +286,11 @@ static void judge_error(mixt_debug *d, int64_t index)
         was_said(d, v, " jumps "))
         return;
     mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
-    SAY(issue, "%s pass: the error of %s of %s jumps to %.0f%% of its size; what it reads is off by %.2g%%", pass_of(v),
-        v->op, v->layer, 100 * v->error, 100 * v->inherited);
+    SAY(issue, "%s pass: the error of %s of %s jumps to %.0f%% of its size; the error of its inputs is %.2g%%",
+        pass_of(v), v->op, v->layer, 100 * v->error, 100 * v->inherited);
     ADVISE(issue,
-           "fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: fp32}; mixt sensitivity measures "
-           "what that gains",
+           "use fp32 for this layer, with a policy rule: {layer: \"%s\", precision: fp32}; 'mixt sensitivity' measures "
+           "the gain",
            v->layer);
 }
 

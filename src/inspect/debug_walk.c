@@ -13,7 +13,7 @@
 
 static mixt_status no_memory(void)
 {
-    return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look into a step");
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect a step");
 }
 
 typedef struct walk {

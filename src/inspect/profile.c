@@ -181,7 +181,7 @@ static mixt_status profile_new(mixt__trainer *t, const mixt_data *data, int64_t 
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
     mixt__batch_spec spec = mixt__trainer_spec_of(data, mixt__trainer_settings_of(t)->batch);
     if (!mixt__spec_equal(&spec, mixt__trainer_spec(t)))
-        return mixt__fail(MIXT_ERROR_SHAPE, "profile: the data has other shapes than the trainer is compiled for");
+        return mixt__fail(MIXT_ERROR_SHAPE, "profile: the data has other shapes than the compiled trainer");
     mixt__resident batches;
     MIXT_TRY(mixt__resident_open_pass(&batches, t, data));
     mixt_status status = mixt__profile_run(&batches, runs, profile);

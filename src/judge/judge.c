@@ -124,12 +124,12 @@ mixt_status mixt_judge_ratios(mixt_claim claim, const double *ratios, int64_t co
     bool known = claim == MIXT_CLAIM_FASTER || claim == MIXT_CLAIM_SMALLER || claim == MIXT_CLAIM_CHEAPER;
     if (!known || count < 1 || !(claim == MIXT_CLAIM_FASTER ? margin > 0 && isfinite(margin) : margin < 1))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "%lld ratios, claim %d, margin %g: at least one ratio, a claim other than safe, and a ratio "
-                          "above 0 (faster) or a share below 1 as the margin are expected",
+                          "%lld ratios, claim %d, margin %g: expected at least one ratio, a claim other than safe, and "
+                          "as the margin a ratio above 0 (faster) or a share below 1",
                           (long long)count, (int)claim, margin);
     for (int64_t i = 0; i < count; i++)
         if (!(ratios[i] > 0) || isinf(ratios[i]))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "ratio %lld is %g: a finite one above 0 is expected", (long long)i,
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "ratio %lld is %g: expected a finite one above 0", (long long)i,
                               ratios[i]);
     double *logs = mixt__alloc_uninit((size_t)count * sizeof *logs);
     if (!logs)

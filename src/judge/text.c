@@ -84,15 +84,15 @@ static void evidence_text(char text[SENTENCE], const mixt_judgement *j)
         used += snprintf(text + used, (size_t)(SENTENCE - used), " of %lld updates%s", (long long)j->updates,
                          j->evidence == MIXT_EVIDENCE_PAIRED ? " each" : "");
     if (j->verdict == MIXT_VERDICT_YES && j->claim == MIXT_CLAIM_SAFE && j->evidence == MIXT_EVIDENCE_PAIRED)
-        snprintf(text + used, (size_t)(SENTENCE - used), "; a failure in fewer than %.2g%% of runs is not excluded",
+        snprintf(text + used, (size_t)(SENTENCE - used), "; failures in fewer than %.2g%% of runs are not ruled out",
                  100 * mixt_stats_unseen(j->pairs));
     if (j->verdict != MIXT_VERDICT_UNDECIDED)
         return;
     if (j->needs > 0)
-        snprintf(text + used, (size_t)(SENTENCE - used), ", %lld more pair%s would tell", (long long)j->needs,
+        snprintf(text + used, (size_t)(SENTENCE - used), ", %lld more pair%s would decide", (long long)j->needs,
                  j->needs == 1 ? "" : "s");
     else if (j->needs == MIXT_JUDGE_NEVER)
-        snprintf(text + used, (size_t)(SENTENCE - used), ", more pairs than anyone makes would be needed to tell");
+        snprintf(text + used, (size_t)(SENTENCE - used), ", and no realistic number of pairs would decide");
 }
 
 static void sentence(char text[SENTENCE], const mixt_judgement *j)

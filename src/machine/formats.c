@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define EVERY_RUN "master weights, sums and losses of every run; all of an fp32 run"
-#define NOT_TRAINED "not trained in; mixt convert writes and reads it"
-#define KEPT "activations between the passes where a policy says keep: fp8_e4m3; nothing is multiplied in it"
+#define NOT_TRAINED "not for training; 'mixt convert' reads and writes it"
+#define KEPT "activations kept for the backward pass (keep: fp8_e4m3 in a policy); nothing is multiplied in it"
 
 const char *mixt_support_name(mixt_support support)
 {
@@ -24,7 +24,7 @@ int mixt_cpu_formats(mixt_format_info formats[MIXT_FORMATS_MAX])
     const mixt_format_info table[] = {
         {"fp32", MIXT_DTYPE_FP32, MIXT_SUPPORT_NATIVE, fp32_units[isa], EVERY_RUN, 0},
         {"tf32", MIXT_DTYPE_TF32, MIXT_SUPPORT_EMULATED, "CPUs have no TF32 units",
-         "computed in fp32: no faster, no less exact", 0},
+         "computed in fp32: as fast and as exact as fp32", 0},
         {"fp16", MIXT_DTYPE_FP16, convert16 ? MIXT_SUPPORT_WIDENED : MIXT_SUPPORT_EMULATED,
          convert16 ? "F16C converts to fp32 on load and back on store" : "converted to fp32 and back in software",
          "stored in 16 bits, products and sums in fp32; dynamic loss scaling", 0},

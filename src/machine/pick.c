@@ -35,7 +35,7 @@ static void explain(int index, const char *title, char why[MIXT_PICK_TEXT])
 static mixt_status pick(const mixt_machine *machine, mixt_dtype *format, char why[MIXT_PICK_TEXT])
 {
     *format = MIXT_DTYPE_FP32;
-    snprintf(why, MIXT_PICK_TEXT, "%.80s has no units that make a lower format worth it", machine->info.title);
+    snprintf(why, MIXT_PICK_TEXT, "%.80s has no units that make a lower format faster", machine->info.title);
     mixt_dtype lower;
     for (int i = 0; (lower = mixt__format_lower(i)) != MIXT_DTYPE_NONE; i++)
         if (rate(machine, lower) >= worth * rate(machine, MIXT_DTYPE_FP32)) {

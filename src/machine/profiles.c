@@ -88,7 +88,7 @@ static mixt_status read_flops(reader *r, const yaml_node_t *root)
     for (int f = 0; f < FORMATS; f++) {
         double rate = 0;
         if ((node = mixt__yaml_find(&r->yaml, map, formats[f].name)))
-            MIXT_TRY(read_number(r, node, "operations a second", 1e6, 1e18, &rate));
+            MIXT_TRY(read_number(r, node, "operations per second", 1e6, 1e18, &rate));
         r->machine->info.flops[formats[f].first] = r->machine->info.flops[formats[f].last] = rate;
     }
     return MIXT_OK;
@@ -199,7 +199,7 @@ static mixt_status read_profile(reader *r)
     MIXT_TRY(mixt__yaml_check_map(&r->yaml, root, "a profile", known));
     MIXT_TRY(need(r, root, "version", &node));
     if (strcmp(mixt__yaml_text(node), "1"))
-        return mixt__yaml_bad(&r->yaml, node, "version must be 1: this mixt knows no other");
+        return mixt__yaml_bad(&r->yaml, node, "version must be 1: this version of mixt supports no other");
     MIXT_TRY(need(r, root, "name", &node));
     MIXT_TRY(read_text(r, node, "name", &info->name));
     MIXT_TRY(need(r, root, "title", &node));
@@ -219,7 +219,7 @@ static mixt_status read_profile(reader *r)
 static mixt_status parse(mixt_machine *machine, const char *text, size_t size, const char *name)
 {
     reader r = {.machine = machine};
-    MIXT_TRY(mixt__yaml_open(&r.yaml, text, size, name, "a profile of a machine has name, kind, memory, …"));
+    MIXT_TRY(mixt__yaml_open(&r.yaml, text, size, name, "a profile of a machine needs name, kind, memory, …"));
     mixt_status status = read_profile(&r);
     mixt__yaml_close(&r.yaml);
     return status;
@@ -268,8 +268,8 @@ static mixt_status not_known(const char *name)
     }
     if (mixt__nearest_get(&nearest))
         snprintf(hint, sizeof hint, " (did you mean %s?)", mixt__nearest_get(&nearest));
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "no machine '%s'%s: give the path of a profile, or one of %s", name, hint,
-                      list);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "unknown machine '%s'%s: give the path of a profile, or one of %s", name,
+                      hint, list);
 }
 
 mixt_status mixt_machine_open(const char *name, mixt_machine **machine)

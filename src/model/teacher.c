@@ -52,8 +52,7 @@ mixt_status mixt__teacher_build(mixt_builder *b, const mixt__model *model, mixt_
     int64_t nodes = graph->node_count, params = graph->param_count;
     mixt_value scores;
     if (model->loss != MIXT_LOSS_CROSS_ENTROPY)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "a teacher helps a classifier, which this model is not");
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a teacher needs a classifier, and this model is not one");
     MIXT_TRY(build_layers(graph, teacher, &scores));
     for (int64_t i = params; i < graph->param_count; i++)
         graph->params[i].teacher = graph->params[i].frozen = true;

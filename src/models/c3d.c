@@ -62,7 +62,7 @@ mixt_status mixt__c3d_check(const mixt__model_sizes *s, const mixt_data_info *da
     if (s->channel_count <= fits)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE,
-                      "%lld stages halve clips of %lld frames of %lld x %lld to nothing; at most %lld channels fit",
+                      "%lld stages reduce clips of %lld frames of %lld x %lld to nothing; at most %lld channels fit",
                       (long long)s->channel_count, (long long)data->input_dims[0], (long long)data->input_dims[1],
                       (long long)data->input_dims[2], (long long)fits);
 }

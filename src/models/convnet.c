@@ -35,6 +35,7 @@ mixt_status mixt__convnet_check(const mixt__model_sizes *s, const mixt_data_info
         fits++;
     if (s->channel_count <= fits)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_SHAPE, "%lld layers halve images of %lld x %lld to nothing; at most %lld channels fit",
+    return mixt__fail(MIXT_ERROR_SHAPE,
+                      "%lld layers reduce images of %lld x %lld to nothing: use at most %lld channels",
                       (long long)s->channel_count, (long long)h, (long long)w, (long long)fits);
 }

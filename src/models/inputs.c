@@ -76,9 +76,9 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
     else if (is_ratings(data))
         snprintf(text, size, "ratings");
     else if (is_captions(data))
-        snprintf(text, size, "pictures with captions");
+        snprintf(text, size, "images with captions");
     else if (data->target == MIXT_TARGET_TEXT)
-        snprintf(text, size, "recordings and what is said in them");
+        snprintf(text, size, "recordings and the text in them");
     else if (is_sentences(data))
         snprintf(text, size, "sentences and their translations");
     else if (is_texts(data))
@@ -104,7 +104,7 @@ mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_dat
         [MIXT_MODEL_TOKENS] = "tokens",
         [MIXT_MODEL_PAIRS] = "ratings of items by users",
         [MIXT_MODEL_SENTENCES] = "sentences and their translations",
-        [MIXT_MODEL_CAPTIONS] = "pictures with captions",
+        [MIXT_MODEL_CAPTIONS] = "images with captions",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
         [MIXT_MODEL_TEXTS] = "labelled texts (data.kind=labelled)",
     };

@@ -23,8 +23,9 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
     *entry = NULL;
     const char *guess = mixt__nearest_get(&nearest);
     if (guess)
-        return mixt__fail(MIXT_ERROR_CONFIG, "no model '%s' (did you mean %s?); there are %s", name, guess, list);
-    return mixt__fail(MIXT_ERROR_CONFIG, "no model '%s'; there are %s", name, list);
+        return mixt__fail(MIXT_ERROR_CONFIG, "unknown model '%s' (did you mean %s?); expected one of %s", name, guess,
+                          list);
+    return mixt__fail(MIXT_ERROR_CONFIG, "unknown model '%s'; expected one of %s", name, list);
 }
 
 /* ---- sizes ---- */
@@ -165,8 +166,7 @@ static mixt_status check_used(const mixt__zoo_entry *entry, const mixt__model_si
     for (int i = 0; i < SIZE_COUNT; i++)
         if (entry->uses >> i & 1)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", size_names[i]);
-    return mixt__fail(MIXT_ERROR_CONFIG, "model %s has no %s; what can be chosen is %s", entry->name, size_names[first],
-                      list);
+    return mixt__fail(MIXT_ERROR_CONFIG, "model %s has no %s; it has %s", entry->name, size_names[first], list);
 }
 
 static mixt_status check_ranges(const mixt__model_sizes *s)

@@ -101,9 +101,9 @@ mixt_status mixt__speech_check(const mixt__model_sizes *s, const mixt_data_info 
 {
     int64_t frames = data->input_dims[0], bands = data->input_dims[1], fits = 0;
     if (s->hidden_count && s->channel_count)
-        return mixt__fail(MIXT_ERROR_CONFIG, "has either hidden layers or channels of convolutions: leave one empty");
+        return mixt__fail(MIXT_ERROR_CONFIG, "takes either hidden layers or channels of convolutions: leave one empty");
     if (s->hidden_count && frames < WINDOW)
-        return mixt__fail(MIXT_ERROR_SHAPE, "hidden layers look at %d frames at a time, but there are %lld", WINDOW,
+        return mixt__fail(MIXT_ERROR_SHAPE, "hidden layers see %d frames at a time, but there are %lld", WINDOW,
                           (long long)frames);
     if (s->hidden_count)
         return check_letters(s, data);

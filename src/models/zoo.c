@@ -41,7 +41,7 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "vgg",
-        .summary = "VGG: depth 11, 13, 16, 19; with norm batch, batch norm behind each convolution",
+        .summary = "VGG: depth 11, 13, 16, 19; with norm batch, batch norm after each convolution",
         .fn = mixt__model_vgg,
         .input = MIXT_MODEL_IMAGES,
         .uses = MIXT_USES_DEPTH | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
@@ -245,7 +245,7 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "speech",
-        .summary = "words or letters by their sound: 3 x 3 convolutions, channels 32, 64, 128, each pooled, or hidden "
+        .summary = "words or letters from speech: 3 x 3 convolutions, channels 32, 64, 128, each pooled, or hidden "
                    "layers; LSTM layers if asked for",
         .fn = mixt__model_speech,
         .input = MIXT_MODEL_FRAMES,
@@ -266,7 +266,7 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "ncf",
-        .summary = "ratings by neural collaborative filtering: 16 factors beside hidden layers 64, 32, 16 by default",
+        .summary = "ratings by neural collaborative filtering: 16 factors and hidden layers 64, 32, 16 by default",
         .fn = mixt__model_ncf,
         .input = MIXT_MODEL_PAIRS,
         .uses = MIXT_USES_WIDTH | MIXT_USES_HIDDEN | MIXT_USES_DROPOUT | MIXT_USES_PENALTY,
@@ -285,8 +285,8 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "pair",
-        .summary =
-            "pictures and captions in one space: convolutions of 32, 64, 128 channels, a GRU over bytes, width 64",
+        .summary = "images and captions in one embedding space: convolutions of 32, 64, 128 channels, a GRU over "
+                   "bytes, width 64",
         .fn = mixt__model_pair,
         .input = MIXT_MODEL_CAPTIONS,
         .uses = MIXT_USES_CHANNELS | MIXT_USES_WIDTH | MIXT_USES_LAYERS | MIXT_USES_DROPOUT | MIXT_USES_NORM,

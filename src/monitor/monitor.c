@@ -31,6 +31,7 @@ enum {
 #define LOSS_LEVEL 1.25   // a level that has risen for good
 #define LOSS_WORSE 5.0    // times the usual loss: with a loss above that of the beginning
 #define STALL_SECONDS 1.0 // an update below this is no stall
+#define SLOW_SECONDS 0.01 // updates below this vary by more than twice on any machine that does something else
 
 struct mixt_monitor {
     mixt__handle handle;
@@ -67,22 +68,21 @@ const char *mixt_cause_name(mixt_cause cause)
 const char *mixt_cause_remedy(mixt_cause cause)
 {
     static const char *const remedies[] = {
-        [MIXT_CAUSE_LOSS_ANOMALY] = "look at the batch of that update; a lower train.lr, a longer train.warmup or "
-                                    "train.clip=1 keep single batches from doing harm",
-        [MIXT_CAUSE_GRADIENT_ANOMALY] =
-            "train.clip bounds large norms; norms that stay small mean a dead layer, too low "
-            "a learning rate, or training that is done",
+        [MIXT_CAUSE_LOSS_ANOMALY] = "check the batch of that update; a lower train.lr, a longer train.warmup or "
+                                    "train.clip=1 limit the effect of single batches",
+        [MIXT_CAUSE_GRADIENT_ANOMALY] = "train.clip limits large norms; norms that stay small mean a dead layer, a "
+                                        "learning rate that is too low, or finished training",
         [MIXT_CAUSE_MEMORY_WARNING] = "a smaller train.batch with a larger train.accumulate gives the same updates",
-        [MIXT_CAUSE_OVERFLOW] = "keep the layer in fp32 or bf16 by a policy, or train in bf16",
+        [MIXT_CAUSE_OVERFLOW] = "keep the layer in fp32 or bf16 with a policy, or train in bf16",
         [MIXT_CAUSE_UNDERFLOW] = "a larger loss scale, or bf16, keeps small gradients from becoming 0",
         [MIXT_CAUSE_SCALE_COLLAPSE] =
-            "gradients overflow at any scale: lower train.lr, set train.clip, or train in bf16",
+            "gradients overflow at any loss scale: lower train.lr, set train.clip, or train in bf16",
         [MIXT_CAUSE_HARDWARE] =
-            "test the machine's memory and GPU; results since the last good checkpoint are in warning",
-        [MIXT_CAUSE_PRECISION] = "raise the blamed layers by a policy",
-        [MIXT_CAUSE_DATA] = "look at the samples of that batch, and at the learning rate",
+            "test the machine's memory and GPU; do not trust results since the last good checkpoint",
+        [MIXT_CAUSE_PRECISION] = "raise the named layers with a policy",
+        [MIXT_CAUSE_DATA] = "check the samples of that batch, and the learning rate",
         [MIXT_CAUSE_OPTIMIZER] = "lower train.lr, or lengthen train.warmup",
-        [MIXT_CAUSE_STALL] = "look for other work on the machine, a slow disk, or data.threads that are too few",
+        [MIXT_CAUSE_STALL] = "check for other work on the machine, a slow disk, or too few data.threads",
     };
     return (unsigned)cause < MIXT_CAUSE_COUNT ? remedies[cause] : "";
 }
@@ -343,7 +343,7 @@ static void tell_limit(watching *w, double norm)
     a->severity = MIXT_SEVERITY_WARNING;
     a->usual = a->deviations = NAN;
     a->limit = m->options.grad_norm_max;
-    SAY(a, "gradient norm %.4g is above watch.grad_norm_max %g (told once)", norm, a->limit);
+    SAY(a, "gradient norm %.4g is above watch.grad_norm_max %g (shown once)", norm, a->limit);
 }
 
 bool mixt__alert_of_limit(const mixt_alert *a)
@@ -412,15 +412,15 @@ static void check_speed(watching *w)
     if (!(seconds > 0))
         return;
     standing now = stand(&m->time, seconds);
-    m->slow = now.known && now.ratio > SLOW_FACTOR ? m->slow + 1 : 0;
+    m->slow = now.known && now.ratio > SLOW_FACTOR && seconds > SLOW_SECONDS ? m->slow + 1 : 0;
     bool stall = now.known && now.ratio > STALL_FACTOR && seconds > STALL_SECONDS;
     if (stall || m->slow == m->time.window / 4) {
         mixt_alert *a = raise_alert(w, MIXT_CAUSE_STALL, MIXT_SEVERITY_WARNING, seconds);
         if (a && stall)
             unusual(a, &now, "seconds of this update:");
         else if (a)
-            SAY(a, "%lld updates in a row took more than %d times the usual %.3g s", (long long)m->slow, SLOW_FACTOR,
-                now.usual);
+            SAY(a, "%lld updates in a row took more than %d times the usual %.3g ms", (long long)m->slow, SLOW_FACTOR,
+                1e3 * now.usual);
         if (a)
             a->usual = now.usual;
     }

@@ -60,7 +60,7 @@ mixt_value mixt__attention_cached(mixt_builder *b, mixt_value q, mixt_value k, m
 {
     if (!attrs->causal)
         return mixt__builder_error(b, MIXT_ERROR_UNSUPPORTED, NULL,
-                                   "attention that sees later tokens cannot generate text: only .causal can");
+                                   "attention to later tokens cannot generate text: set .causal");
     mixt__shape shape = {3, {mixt_value_dim(b, k, 0), b->graph->cache_rows, mixt_value_dim(b, k, 2)}};
     mixt_value cache_k = mixt__builder_cache(b, &shape), cache_v = mixt__builder_cache(b, &shape);
     mixt_value in[6] = {q, k, v, {b->graph->positions}, cache_k, cache_v};

@@ -32,8 +32,8 @@ static mixt_status refuse(const mixt__graph *graph, const mixt__node *node)
                                  mixt__shape_text(&v->shape, shape, sizeof shape));
     }
     return mixt__fail(MIXT_ERROR_SHAPE,
-                      "CTC needs logits (batch, frames, classes), INT32 labels (batch, labels), and one INT32 a sample "
-                      "for each length; got %s",
+                      "CTC needs logits (batch, frames, classes), INT32 labels (batch, labels), and one INT32 per "
+                      "sample for each length; got %s",
                       text);
 }
 

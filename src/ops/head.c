@@ -32,7 +32,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     if (at->bias && mixt__shape_count(&mixt__in(graph, node, 2)->shape) != n)
         return misfit(&x->shape, &w->shape, "the bias has another size than the classes");
     if (labels->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&labels->shape) != rows)
-        return misfit(&x->shape, &w->shape, "there must be one INT32 label a row");
+        return misfit(&x->shape, &w->shape, "there must be one INT32 label per row");
     mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3), bias = mixt__vector_shape(n);
     mixt__set_out(r, 0, &x->shape, x->dtype);
     mixt__set_out(r, 1, &scalar, MIXT_DTYPE_FP32);

@@ -36,7 +36,7 @@ static mixt_status check(const mixt__graph *graph, const mixt__node *node, const
     if (at->loss.classes ? width < at->loss.classes || other < at->loss.classes : width != other)
         return refuse(graph, node, "the classes differ");
     if (labels && (labels->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&labels->shape) != rows))
-        return refuse(graph, node, "there must be one INT32 label a row");
+        return refuse(graph, node, "there must be one INT32 label per row");
     return MIXT_OK;
 }
 

@@ -18,7 +18,7 @@ static mixt_status check_labels(const mixt__graph *graph, const mixt__node *node
     if (x->shape.rank < 2 || t->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&t->shape) != rows) {
         char tx[128], tt[128];
         return mixt__fail(MIXT_ERROR_SHAPE,
-                          "cross-entropy needs logits (rows, classes) and one INT32 label a row, got %s and %s %s",
+                          "cross-entropy needs logits (rows, classes) and one INT32 label per row, got %s and %s %s",
                           mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }
@@ -53,7 +53,7 @@ static mixt_status real_infer(const mixt__graph *graph, const mixt__node *node, 
     mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
     if (t->dtype != MIXT_DTYPE_FP32 || mixt__shape_count(&t->shape) != mixt__shape_count(&x->shape)) {
         char tx[128], tt[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s needs one FP32 target an output, got outputs %s and targets %s %s",
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s needs one FP32 target per output, got outputs %s and targets %s %s",
                           node->op->name, mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }
@@ -70,7 +70,7 @@ static mixt_status mean_infer(const mixt__graph *graph, const mixt__node *node, 
     if (t && ((t->dtype != MIXT_DTYPE_FP32 && t->dtype != MIXT_DTYPE_INT32) ||
               mixt__shape_count(&t->shape) != mixt__shape_count(&x->shape))) {
         char tx[128], tt[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "a mean loss needs one FP32 or INT32 target an element, got %s and %s %s",
+        return mixt__fail(MIXT_ERROR_SHAPE, "a mean loss needs one FP32 or INT32 target per element, got %s and %s %s",
                           mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }

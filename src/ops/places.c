@@ -12,7 +12,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__value *t = mixt__in(graph, node, 0);
     if (t->dtype != MIXT_DTYPE_INT32 || t->shape.rank != 1) {
         char text[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "places in a batch need one INT32 target a sample, got %s %s",
+        return mixt__fail(MIXT_ERROR_SHAPE, "places in a batch need one INT32 target per sample, got %s %s",
                           mixt_dtype_name(t->dtype), mixt__shape_text(&t->shape, text, sizeof text));
     }
     mixt__set_out(r, 0, &t->shape, MIXT_DTYPE_INT32);

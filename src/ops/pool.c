@@ -19,7 +19,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     if (x->shape.rank != 4 && x->shape.rank != 5)
         return mixt__fail(MIXT_ERROR_SHAPE, "pooling needs (N, H, W, C) or (N, D, H, W, C), got %s", text);
     if (x->shape.rank == 4 && (at->size_d || at->stride_d || at->pad_d))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "pooling: %s has no depth: leave size_d, stride_d and pad_d out", text);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "pooling: %s has no depth: leave out size_d, stride_d and pad_d", text);
     mixt__shape out = x->shape;
     for (int i = 1; i < x->shape.rank - 1; i++) {
         const axis *a = x->shape.rank == 5 && i == 1 ? &depth : &plane;

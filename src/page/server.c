@@ -275,7 +275,7 @@ static enum MHD_Result hear(void *user, struct MHD_Connection *connection, const
     if (*bytes || strcmp(method, "GET"))
         return *bytes ? MHD_NO : refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this page can only be read\n");
     if (!host_right(s, connection) || !token_right(s, connection))
-        return refuse(connection, MHD_HTTP_FORBIDDEN, "the address that mixt watch printed has the token\n");
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "open the address that mixt watch printed: it has the token\n");
     mixt__connections_reader(&s->connections, connection);
     if (!strcmp(path, "/"))
         return answer_page(connection);
@@ -289,7 +289,7 @@ static enum MHD_Result hear(void *user, struct MHD_Connection *connection, const
         return answer_rows(s, connection, "layers.jsonl");
     if (!strcmp(path, "/messages"))
         return answer_messages(s, connection);
-    return refuse(connection, MHD_HTTP_NOT_FOUND, "there is nothing here\n");
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "not found\n");
 }
 
 /* ---- starting and stopping ---- */
@@ -374,7 +374,7 @@ mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **ser
     (void)folder, (void)port;
     MIXT_TRY(mixt__need(server));
     *server = NULL;
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "this mixt was built without libmicrohttpd: no page can be served");
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "this mixt was built without libmicrohttpd: it cannot serve pages");
 }
 
 const char *mixt_page_address(const mixt_page_server *server)

@@ -43,7 +43,7 @@ static mixt_status differentiate(mixt__gradients *g)
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients)
 {
     if (!graph->loss)
-        return mixt__fail(MIXT_ERROR_STATE, "a graph without a loss cannot be differentiated");
+        return mixt__fail(MIXT_ERROR_STATE, "a graph without a loss has no gradients");
     mixt__shape scalar = {.rank = 0};
     MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_SEED, MIXT_DTYPE_FP32, &scalar, "seed", &graph->seed));
     mixt__gradients g = {.graph = graph, .capacity = graph->value_count};

@@ -46,7 +46,7 @@ static mixt_status look_at(mixt__graph *graph, const mixt__instrument *instrumen
     (*anchors)[made - first] = node;
     mixt__node *n = &graph->nodes[made];
     n->backward = backward;
-    n->why = "looks at a value";
+    n->why = "inspects a value";
     graph->values[n->out[0]].output = graph->values[n->out[1]].output = true;
     return MIXT_OK;
 }

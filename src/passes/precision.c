@@ -82,7 +82,7 @@ static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
     if (node->teacher && w->teacher)
         return "the teacher's own precision";
     if (node == w->values && !node->op->widen && !rule)
-        return "a loss of values reads it";
+        return "the loss reads it";
     if (by_hand)
         return "cast by the model";
     if (!rule && node->op->precision != MIXT_CLASS_LOW && widest != MIXT_DTYPE_NONE)
@@ -160,7 +160,7 @@ static mixt_status pair_value(rewrite *w, int32_t param, int32_t *out)
     const mixt__param *p = &w->result->params[param];
     mixt_dtype dtype = p->frozen_in;
     if (!mixt__bit(w->node->op->pair_inputs, w->input))
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': %s cannot read '%s', which is frozen and kept in %s",
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': %s cannot read '%s', which is frozen and stored in %s",
                           w->node->layer, w->node->op->name, p->name, mixt_dtype_name(dtype));
     *out = mixt__graph_param_value(w->result, param, dtype);
     if (!*out)

@@ -287,8 +287,8 @@ static mixt_status try_smallest(fitting *f, size_t most, mixt__recompute_answer 
     MIXT_TRY(try_units(f, &fits));
     return fits ? MIXT_OK
                 : mixt__fail(MIXT_ERROR_MEMORY,
-                             "activations do not fit %zu bytes, whatever is computed again: the smallest budget "
-                             "possible is %zu bytes",
+                             "activations do not fit into %zu bytes even with full recomputation: the smallest "
+                             "possible budget is %zu bytes",
                              f->budget, f->arena);
 }
 

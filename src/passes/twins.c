@@ -41,7 +41,7 @@ static mixt_status append(work *w, const mixt__op *op, const mixt__node *like, c
     w->anchors[*index - w->first] = w->anchor;
     mixt__node *made = &w->graph->nodes[*index];
     made->backward = like->backward;
-    made->why = "looks at a value";
+    made->why = "inspects a value";
     return MIXT_OK;
 }
 

@@ -85,7 +85,7 @@ static mixt_status check_until(const mixt_policy *policy, const mixt__policy_pha
     char end[MIXT_UNTIL_TEXT], before[MIXT_UNTIL_TEXT];
     const mixt__policy_phase *last = policy->phase_count ? &policy->phases[policy->phase_count - 1] : NULL;
     if (last && last->until == 0)
-        return mixt__fail(MIXT_ERROR_CONFIG, "phase '%s' never begins: '%s' before it has no until", phase->name,
+        return mixt__fail(MIXT_ERROR_CONFIG, "phase '%s' never starts: '%s' before it has no until", phase->name,
                           last->name);
     if (phase->until != 0 && !good_until(phase->until, phase->unit))
         return mixt__fail(MIXT_ERROR_CONFIG,
@@ -144,8 +144,7 @@ mixt_status mixt__policy_check_last(const mixt_policy *policy)
     if (!last || last->until == 0)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG,
-                      "the last phase, '%s', has an until: a run goes on behind it, so add one that "
-                      "has none",
+                      "the last phase, '%s', has an until: add a last phase without one, for the rest of the run",
                       last->name);
 }
 
@@ -223,8 +222,8 @@ mixt_status mixt__policy_need_one(const mixt_policy *policy)
     if (!policy->phase_count)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_ARGUMENT,
-                      "the policy has phases ('%s' and %lld more), which only a run goes through: take the policy of "
-                      "one of them (mixt_policy_of_phase)",
+                      "the policy has phases ('%s' and %lld more), which are for runs: take the policy of one phase "
+                      "(mixt_policy_of_phase)",
                       policy->phases[0].name, (long long)policy->phase_count - 1);
 }
 

@@ -178,7 +178,7 @@ mixt_status mixt__policy_place(mixt_policy *policy, int64_t index, const mixt__p
 static mixt_status check_pattern(const char *what, const char *pattern)
 {
     if (pattern && !*pattern)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a rule's pattern of the %s is empty: NULL is for all", what);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a rule's pattern of the %s is empty: NULL matches all", what);
     return pattern ? mixt__policy_check_text(what, pattern) : MIXT_OK;
 }
 
@@ -362,7 +362,7 @@ mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
     mixt_dtype dtype = mixt__policy_dtype(name);
     char names[MIXT_FORMAT_NAMES];
     if (dtype == MIXT_DTYPE_NONE)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "no policy is called '%.80s': %s are", name,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "unknown policy '%.80s': expected one of %s", name,
                           mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
     return mixt_policy_new(dtype, dtype, policy);
 }
@@ -427,8 +427,7 @@ mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given,
 {
     *policy = NULL;
     if (precision && given)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "both precision ('%s') and policy are given: one of them decides",
-                          precision);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "both precision ('%s') and policy are set: give one of them", precision);
     MIXT_TRY(given ? mixt_policy_copy(given, policy) : mixt_policy_open(precision ? precision : "fp32", policy));
     mixt_status status = mixt__policy_need_one(*policy);
     if (status != MIXT_OK) {

@@ -72,7 +72,7 @@ static mixt_status read_formats(const reader *r, const yaml_node_t *map, const c
 static mixt_status read_version(reader *r, const yaml_node_t *node)
 {
     if (strcmp(mixt__yaml_text(node), "1"))
-        return mixt__yaml_bad(&r->yaml, node, "version must be 1: this mixt knows no other");
+        return mixt__yaml_bad(&r->yaml, node, "version must be 1: this version of mixt supports no other");
     return MIXT_OK;
 }
 

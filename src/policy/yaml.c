@@ -52,7 +52,7 @@ static mixt_status check_depth(const char *text, size_t size, const char *name)
         depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
         end = event.type == YAML_STREAM_END_EVENT;
         if (depth > DEPTH_MAX)
-            status = mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: more than %d lists and maps in each other", name,
+            status = mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: lists and maps are nested deeper than %d", name,
                                 event.start_mark.line + 1, event.start_mark.column + 1, DEPTH_MAX);
         yaml_event_delete(&event);
     }
@@ -142,7 +142,7 @@ mixt_status mixt__yaml_check_map(const mixt__yaml *yaml, const yaml_node_t *map,
         const yaml_node_t *key = mixt__yaml_node(yaml, p->key);
         const char *name = mixt__yaml_text(key);
         if (mixt__choice_find(known, name) < 0)
-            return mixt__yaml_bad(yaml, key, "unknown key of %s%s: %s are known", what,
+            return mixt__yaml_bad(yaml, key, "unknown key of %s%s: expected one of %s", what,
                                   mixt__choice_hint(known, name, hint, sizeof hint),
                                   mixt__choice_list(known, list, sizeof list));
     }

@@ -59,7 +59,7 @@ static mixt_status find_stage(const char *name, const char *what, int64_t otherw
 {
     *stage = name ? (int64_t)mixt_adopt_stage_find(name) : otherwise;
     if (name && *stage == MIXT_ADOPT_STAGES)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s '%.60s': baseline, formats, mixed, tuned or validated is expected",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s '%.60s': expected baseline, formats, mixed, tuned or validated",
                           what, name);
     return MIXT_OK;
 }
@@ -74,10 +74,10 @@ static mixt_status check_options(const mixt_adopt_options *o, int64_t *from, int
     if (!(o->margin > 0 && o->margin <= 1) || !(o->budget >= 0) || o->search_steps < 0)
         return mixt__fail(
             MIXT_ERROR_ARGUMENT,
-            "margin %g, budget %g s, %lld steps: a margin above 0, up to 1, and no negative number is expected",
-            o->margin, o->budget, (long long)o->search_steps);
+            "margin %g, budget %g s, %lld steps: expected a margin above 0, up to 1, and no negative number", o->margin,
+            o->budget, (long long)o->search_steps);
     if (o->pairs && (o->pairs < MIXT_STATS_PAIRS_MIN || o->pairs > MIXT_COMPARE_PAIRS_MAX))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld pairs: %d to %d are expected", (long long)o->pairs,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld pairs: expected %d to %d", (long long)o->pairs,
                           MIXT_STATS_PAIRS_MIN, MIXT_COMPARE_PAIRS_MAX);
     return MIXT_OK;
 }
@@ -99,7 +99,7 @@ static mixt_status one_stage(mixt_adoption *a)
 static mixt_status go(mixt_adoption *a, int64_t from, int64_t to)
 {
     if (from > a->done && from < MIXT_ADOPT_STAGES)
-        return mixt__fail(MIXT_ERROR_STATE, "from %s: the stage before it is not done yet: begin with %s",
+        return mixt__fail(MIXT_ERROR_STATE, "from %s: the stage before it is not done yet: start with %s",
                           stage_names[from], stage_names[a->done]);
     while (from < a->done)
         MIXT_TRY(mixt__adopt_state_undo(a));

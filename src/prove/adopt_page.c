@@ -48,7 +48,7 @@ static json_t *decisions_of(const mixt_adoption *a)
         const char *stage = mixt_adopt_stage_name(e.stage);
         mixt__json_add(rows, e.undo
                                  ? json_pack("[s, s, s, s, o, s, s, s]", when, stage, "", "",
-                                             mixt__lead_word("taken back", "open"), "", "", "")
+                                             mixt__lead_word("undone", "open"), "", "", "")
                                  : json_pack("[s, s, s, s, s, s, s, s]", when, stage, version, e.precision, e.decision,
                                              e.reason, in_folder(a, e.evidence), in_folder(a, e.config)));
     }
@@ -69,7 +69,7 @@ static json_t *judgements_of(const mixt_adoption *a)
                                            mixt__lead_word(mixt_verdict_name(j.verdict), moods[j.verdict]), text));
         mixt_free(text);
     }
-    return json_pack("{s:s, s:[s, s, s], s:o}", "title", "Is it safe, is it worth it?", "head", "claim", "verdict",
+    return json_pack("{s:s, s:[s, s, s], s:o}", "title", "Is it safe? Is it worth it?", "head", "claim", "verdict",
                      "judgement", "rows", rows);
 }
 
@@ -81,10 +81,9 @@ static json_t *ways_back(const mixt_adoption *a)
     snprintf(undo, sizeof undo, "mixt adopt %s/original.yaml --name %s --undo", a->folder, a->name);
     snprintf(from, sizeof from, "mixt adopt %s/original.yaml --name %s --from %s", a->folder, a->name,
              *newest ? newest : "baseline");
-    return json_pack("{s:s, s:[s], s:[s, s]}", "title", "How to go back", "lines",
-                     "The first command takes back the newest stage, the second one does it again; --from takes any "
-                     "stage, and does those after it again too. Versions stay: each configuration above can be trained "
-                     "with at any time.",
+    return json_pack("{s:s, s:[s], s:[s, s]}", "title", "How to undo", "lines",
+                     "The first command drops the newest stage, the second one repeats it; --from takes any stage and "
+                     "repeats those after it too. Versions are kept: each configuration above can be used at any time.",
                      "commands", undo, from);
 }
 
@@ -149,7 +148,7 @@ static json_t *curves_of(const mixt_adoption *a)
     snprintf(line, sizeof line,
              "A is FP32, B is %.40s: mean and range over the pairs. All of their runs: %s/report.html",
              mixt__adopt_text(question, "precision"), folder);
-    return json_pack("{s:s, s:[s], s:o}", "title", "Learning curves of the proof", "lines", line, "picture",
+    return json_pack("{s:s, s:[s], s:o}", "title", "Learning curves of the validation", "lines", line, "picture",
                      mixt__lead_picture(path));
 }
 
@@ -181,11 +180,11 @@ static json_t *lead_of(const mixt_adoption *a)
                                         [MIXT_ADOPT_KEPT] = "bad",
                                         [MIXT_ADOPT_UNDECIDED] = "open"};
     mixt_adoption_info info = mixt_adoption_describe(a);
-    char title[MIXT_ADOPT_NAME + 40], verdict[200], use[2 * MIXT_ADOPT_PATH] = "Nothing is decided yet.";
+    char title[MIXT_ADOPT_NAME + 40], verdict[200], use[2 * MIXT_ADOPT_PATH] = "There is no decision yet.";
     char why[1200] = "";
     snprintf(title, sizeof title, "Mixed precision for %s", a->name);
     if (info.outcome == MIXT_ADOPT_UNDER_WAY)
-        snprintf(verdict, sizeof verdict, "under way: %lld of %d stages are done", (long long)info.done,
+        snprintf(verdict, sizeof verdict, "in progress: %lld of %d stages are done", (long long)info.done,
                  (int)MIXT_ADOPT_STAGES);
     else
         snprintf(verdict, sizeof verdict, "%s: %s", mixt_adopt_outcome_name(info.outcome),
@@ -195,8 +194,8 @@ static json_t *lead_of(const mixt_adoption *a)
     if (a->current) {
         snprintf(why, sizeof why, "%s: %s: %s.", mixt__adopt_text(a->current, "stage"),
                  mixt__adopt_text(a->current, "decision"), mixt__adopt_text(a->current, "reason"));
-        snprintf(use, sizeof use, "To be used now: %s/adopted.yaml (%s)%s.", a->folder, info.precision,
-                 info.done < MIXT_ADOPT_STAGES ? ", which is not proved yet" : "");
+        snprintf(use, sizeof use, "Use now: %s/adopted.yaml (%s)%s.", a->folder, info.precision,
+                 info.done < MIXT_ADOPT_STAGES ? ", which is not validated yet" : "");
     }
     return json_pack("{s:s, s:s, s:s, s:[s, s], s:o}", "verdict", verdict, "mood", moods[info.outcome], "title", title,
                      "lines", why, use, "parts", parts_of(a));

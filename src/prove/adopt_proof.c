@@ -101,7 +101,7 @@ static mixt_status keep_proof(mixt_adoption *a, const json_t *stage, const char 
                            .good = found[0].verdict == MIXT_VERDICT_YES,
                            .note = i.reason};
     const char *precision = mixt__adopt_text(stage, "precision");
-    snprintf(title, sizeof title, "The proof: FP32 against %s, %lld pairs", precision, (long long)i.pairs);
+    snprintf(title, sizeof title, "The validation: FP32 against %s, %lld pairs", precision, (long long)i.pairs);
     return mixt__adopt_state_figure(a, &f, mixt_verdict_name(found[0].verdict), found, 3,
                                     mixt__compare_part(c, title, "fp32", precision));
 }
@@ -160,7 +160,7 @@ static mixt_status take_over(mixt_adoption *a, bool *found)
                            .step_seconds = mixt__adopt_number(searched, "step_seconds"),
                            .memory = mixt__adopt_number(searched, "memory"),
                            .good = safe.verdict == MIXT_VERDICT_YES,
-                           .note = "the search's fresh pairs were runs of this length: nothing is trained again"};
+                           .note = "the search's new pairs are runs of this length: nothing is trained again"};
     *found = true;
     return mixt__adopt_state_figure(a, &f, mixt_verdict_name(safe.verdict), all, 3, NULL);
 }
@@ -183,8 +183,8 @@ static mixt_status read_proof(const mixt_adoption *a, const json_t *proof, mixt_
     size_t other = a->options.goal == MIXT_SEARCH_TIME ? 1 : 2;
     if (mixt__judgement_read(json_array_get(list, 0), safe) && mixt__judgement_read(json_array_get(list, other), worth))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s/history.jsonl: the proof has no judgements: --from validated makes them",
-                      a->folder);
+    return mixt__fail(MIXT_ERROR_FORMAT,
+                      "%s/history.jsonl: the validation has no verdicts: --from validated makes them", a->folder);
 }
 
 /** Whether there is another policy to ask about: tuned was shown not to be safe, and one format for all layers trained

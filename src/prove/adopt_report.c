@@ -24,7 +24,7 @@ static void cell(FILE *out, const char *format, double value)
 static void print_figures(const mixt_adoption *a, FILE *out)
 {
     mixt_adopt_figure f;
-    fputs("## What was measured\n\n| stage | what | loss | accuracy | an update | memory | "
+    fputs("## What was measured\n\n| stage | what | loss | accuracy | per update | memory | "
           "|\n|---|---|---|---|---|---|---|\n",
           out);
     for (int64_t i = 0; mixt_adoption_figure(a, i, &f); i++) {
@@ -43,7 +43,7 @@ static void print_history(const mixt_adoption *a, FILE *out)
     fputs("\n## What was decided\n\n", out);
     for (int64_t i = 0; mixt_adoption_entry(a, i, &e); i++)
         if (e.undo)
-            fprintf(out, "- %s: **%s** was taken back.\n", e.time, mixt_adopt_stage_name(e.stage));
+            fprintf(out, "- %s: **%s** was dropped.\n", e.time, mixt_adopt_stage_name(e.stage));
         else
             fprintf(out, "- %s: **%s**: %s: %s. Evidence: `%s`. Version %lld: `%s`, `%s`.\n", e.time,
                     mixt_adopt_stage_name(e.stage), e.decision, e.reason, e.evidence, (long long)e.version, e.config,
@@ -56,14 +56,13 @@ static void print(const mixt_adoption *a, FILE *out)
     fprintf(out, "# Mixed precision for %s: %s\n\n%lld of %d stages are done.", a->name,
             mixt_adopt_outcome_name(info.outcome), (long long)info.done, (int)MIXT_ADOPT_STAGES);
     if (a->current)
-        fprintf(out, " To be used now: `%s/adopted.yaml` (%s), policy `%s`.", a->folder, info.precision, info.policy);
+        fprintf(out, " Use now: `%s/adopted.yaml` (%s), policy `%s`.", a->folder, info.precision, info.policy);
     fputs("\n\n", out);
     print_figures(a, out);
     print_history(a, out);
     fprintf(out,
-            "\n## How to go back\n\n`mixt adopt CONFIG --name %s --undo` takes back the newest stage, `--from STAGE` "
-            "does a stage and those after it again.\nEvery version stays where it is: any of the configurations "
-            "above can be trained with.\n",
+            "\n## How to undo\n\n`mixt adopt CONFIG --name %s --undo` drops the newest stage, `--from STAGE` repeats a "
+            "stage and those after it.\nAll versions are kept: each configuration above can be used at any time.\n",
             a->name);
 }
 

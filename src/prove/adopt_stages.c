@@ -139,10 +139,9 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
         return MIXT_OK;
     MIXT_TRY(measured);
     if (!isfinite(figures->loss))
-        snprintf(why, 200, "the loss of its last validation is not finite");
+        snprintf(why, 200, "its last validation loss is NaN or Inf");
     else if (!(figures->loss < figures->start_loss))
-        snprintf(why, 200, "its loss, %.5g, did not fall below that of the start, %.5g", figures->loss,
-                 figures->start_loss);
+        snprintf(why, 200, "its loss, %.5g, did not fall below the initial %.5g", figures->loss, figures->start_loss);
     return MIXT_OK;
 }
 
@@ -183,8 +182,8 @@ static mixt_status baseline(mixt_adoption *a, mixt__adopt_end *end)
         char note[300];
         snprintf(note, sizeof note, "%s", mixt__adopt_text(row, "note"));
         return mixt__fail(MIXT_ERROR_STATE,
-                          "FP32 itself does not train: %s. Nothing can be held against that: mend the configuration "
-                          "(train.lr, the data) and begin under another name",
+                          "FP32 itself does not train: %s. There is nothing to compare with: correct the configuration "
+                          "(train.lr, the data) and start again with another --name",
                           note);
     }
     snprintf(end->precision, sizeof end->precision, "fp32");
@@ -233,7 +232,7 @@ static mixt_status try_format(mixt_adoption *a, const char *format, int64_t step
     const mixt_verify_run *fp32 = mixt_verification_run(v, 0, MIXT_VERIFY_FP32);
     const mixt_verify_run *run = mixt_verification_run(v, 0, MIXT_VERIFY_MIXED);
     bool good = !run->not_finite && isfinite(run->loss);
-    snprintf(note, sizeof note, "%lld updates%s; FP32 beside it: loss %.5g, %.3f ms, %.2f MiB", (long long)steps,
+    snprintf(note, sizeof note, "%lld updates%s; FP32: loss %.5g, %.3f ms, %.2f MiB", (long long)steps,
              good ? "" : ", not all values stayed finite", fp32->loss, 1e3 * fp32->step_seconds,
              (double)fp32->memory.total / 1048576);
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_FORMATS,
@@ -272,7 +271,7 @@ static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
     mixt__adopt_file(a, "history.jsonl", end->evidence);
     if (strcmp(end->precision, "fp32"))
         mixt__adopt_reason(end, "go on",
-                           "%s is the cheapest of %d formats by %s, and stays finite; one seed proves no more",
+                           "%s is the cheapest of %d formats by %s, and stays finite; one seed shows no more",
                            end->precision, count, a->options.goal == MIXT_SEARCH_TIME ? "time" : "memory");
     else
         mixt__adopt_reason(end, "keep FP32", "of the %d lower formats that this machine has, none stays finite", count);
@@ -289,8 +288,7 @@ static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
     mixt__adopt_file(a, "mixed", end->evidence);
     if (!strcmp(format, "fp32")) {
         mixt__adopt_file(a, "history.jsonl", end->evidence);
-        mixt__adopt_reason(end, "keep FP32",
-                           "no lower format can be trained with as it is; the search may raise layers");
+        mixt__adopt_reason(end, "keep FP32", "no lower format trains for all layers; the search may raise layers");
         return MIXT_OK;
     }
     MIXT_TRY(train_part(a, MIXT_ADOPT_MIXED, format));
@@ -303,8 +301,8 @@ static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
         return MIXT_OK;
     }
     snprintf(end->precision, sizeof end->precision, "fp32");
-    mixt__adopt_reason(end, "keep FP32", "%s for all layers cannot be trained with: %s; the search may raise layers",
-                       format, mixt__adopt_text(row, "note"));
+    mixt__adopt_reason(end, "keep FP32", "%s for all layers does not train: %s; the search may raise layers", format,
+                       mixt__adopt_text(row, "note"));
     return MIXT_OK;
 }
 
@@ -323,15 +321,15 @@ static mixt_status search(mixt_adoption *a, const char *file)
         return MIXT_OK;
     MIXT_TRY(status);
     mixt_search_info i = mixt_search_describe(found);
-    const char *left = i.complete ? "" : ", more are left to try";
+    const char *left = i.complete ? "" : ", more remain to try";
     const mixt_judgement *of = i.lower || !*i.refused ? &i.safe : &i.refused_safe;
     char *text = NULL;
     status = mixt_judgement_text(of, &text);
     if (i.lower)
         snprintf(note, sizeof note, "%lld policies tried%s; %s", (long long)i.tried, left, text ? text : "");
     else if (*i.refused)
-        snprintf(note, sizeof note, "%lld policies tried%s; %.100s is out: %s", (long long)i.tried, left, i.refused,
-                 text ? text : "");
+        snprintf(note, sizeof note, "%lld policies tried%s; %.100s is excluded: %s", (long long)i.tried, left,
+                 i.refused, text ? text : "");
     else
         snprintf(note, sizeof note, "%lld policies tried%s; none of them is cheaper than FP32", (long long)i.tried,
                  left);
@@ -375,7 +373,7 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
     } else if (none || !strcmp(before, "fp32")) {
         mixt__adopt_reason(end, "keep FP32", "%s", note);
     } else {
-        mixt__adopt_reason(end, "go on as before", "%s stays, for the search has nothing better yet: %s", before, note);
+        mixt__adopt_reason(end, "continue as before", "%s stays: the search has nothing better yet: %s", before, note);
     }
     return MIXT_OK;
 }

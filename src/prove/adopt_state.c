@@ -113,8 +113,8 @@ static mixt_status take_row(void *adoption, json_t *row)
     if (!figure && !*stage)
         return MIXT_OK;
     if (!figure && (int64_t)mixt_adopt_stage_find(stage) != a->done - undo)
-        return mixt__fail(MIXT_ERROR_FORMAT, "a row before it is lost: %s cannot %s where %lld stages are done", stage,
-                          undo ? "be taken back" : "follow", (long long)a->done);
+        return mixt__fail(MIXT_ERROR_FORMAT, "an earlier row is missing: %s cannot %s where %lld stages are done",
+                          stage, undo ? "be dropped" : "follow", (long long)a->done);
     bool stands = !figure && !undo;
     if ((stands && set_files(a, row)) || mixt__json_add(figure ? a->figures : a->history, json_incref(row)))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the history of an adoption");
@@ -153,7 +153,7 @@ static mixt_status read_rows(mixt_adoption *a)
     char path[MIXT_ADOPT_PATH];
     FILE *file = mixt__file_open_stream(mixt__adopt_file(a, "history.jsonl", path));
     if (!file)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s; nothing was begun under the name %s", path,
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s; nothing was started under the name %s", path,
                           mixt__file_problem(errno), a->name);
     mixt_status status = mixt__json_rows_read(file, path, take_row, a);
     fclose(file);
@@ -295,7 +295,7 @@ mixt_status mixt__adopt_state_undo(mixt_adoption *a)
     char path[MIXT_ADOPT_PATH];
     const char *stage = mixt__adopt_text(a->current, "stage");
     if (!a->current)
-        return mixt__fail(MIXT_ERROR_STATE, "%s: no stage is done: nothing can be taken back", a->folder);
+        return mixt__fail(MIXT_ERROR_STATE, "%s: no stage is done: there is nothing to undo", a->folder);
     bool search = mixt_adopt_stage_find(stage) == MIXT_ADOPT_TUNED;
     MIXT_TRY(add_row(a, json_pack("{s:s}", "undo", stage)));
     mixt__folder_remove_all(mixt__adopt_file(a, stage, path));

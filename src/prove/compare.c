@@ -135,19 +135,18 @@ mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_op
         if (!strcmp(metrics[i].name, wanted))
             c->metric = &metrics[i];
     if (!c->metric)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "metric '%.60s': loss, accuracy, train_loss or best_loss is expected",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "metric '%.60s': expected loss, accuracy, train_loss or best_loss",
                           wanted);
     double margin = o->margin;
     if (!(margin > 0) || isinf(margin) || !(o->price >= 0 || o->price == MIXT_AUTO) ||
         !(o->budget >= 0 || o->budget == MIXT_AUTO))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "margin %g, budget %g s, price %g: a margin above 0 and no negative "
-                          "numbers are expected",
-                          margin, o->budget, o->price);
+                          "margin %g, budget %g s, price %g: expected a margin above 0 and no negative numbers", margin,
+                          o->budget, o->price);
     if (!(o->failures >= 0 && o->failures < 1) ||
         (o->failures > 0 && mixt_stats_pairs_to_see(o->failures) > MIXT_COMPARE_PAIRS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "failures %g: a share of runs is expected, of 0.003 or more, for which %d pairs are enough",
+                          "failures %g: expected a share of runs of at least 0.003, for which %d pairs are enough",
                           o->failures, MIXT_COMPARE_PAIRS_MAX);
     mixt__print_number(text, sizeof text, "%.9g", margin); // as it will be read back
     c->info.margin = mixt__read_double(text, NULL);
@@ -162,13 +161,13 @@ static mixt_status check_pairs(const mixt_comparison *c)
             seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED);
     if (pairs && (pairs < MIXT_STATS_PAIRS_MIN || pairs > MIXT_COMPARE_PAIRS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "%lld pairs: %d to %d are expected; fewer cannot tell a difference from chance",
+                          "%lld pairs: expected %d to %d; fewer cannot separate a difference from chance",
                           (long long)pairs, MIXT_STATS_PAIRS_MIN, MIXT_COMPARE_PAIRS_MAX);
     if (pairs && pairs < least)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld pairs: to exclude failures in %g%% of runs takes %lld",
                           (long long)pairs, 100 * c->options.failures, (long long)least);
     if (seed > INT64_MAX - MIXT_COMPARE_PAIRS_MAX)
-        return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld leaves no room for seeds of pairs", (long long)seed);
+        return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld is too large for the seeds of pairs", (long long)seed);
     return MIXT_OK;
 }
 
@@ -224,11 +223,11 @@ static mixt_status plan(mixt_comparison *c)
     const char *made = asked ? "were asked for" : "will be made";
     if (plainly)
         mixt__compare_note(c, MIXT_PROGRESS_NOTE,
-                           "the pilot says: if B is as much worse as it looks, %lld pairs tell; %lld %s",
+                           "the pilot says: if B is as much worse as it looks, %lld pairs decide; %lld %s",
                            (long long)plainly, (long long)c->info.wanted, made);
     else if (c->info.needed > MIXT_COMPARE_PAIRS_MAX)
         mixt__compare_note(c, MIXT_PROGRESS_NOTE,
-                           "the pilot's %lld pairs differ so much that more than %d pairs are needed", (long long)used,
+                           "the pilot's %lld pairs vary so much that more than %d pairs are needed", (long long)used,
                            MIXT_COMPARE_PAIRS_MAX);
     else
         mixt__compare_note(c, MIXT_PROGRESS_NOTE,

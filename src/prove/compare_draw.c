@@ -135,8 +135,7 @@ static json_t *lines_of(const mixt_comparison *c)
     snprintf(text, sizeof text, "Advice: %s.", c->advice);
     mixt__json_add(lines, mixt__json_string(text));
     snprintf(text, sizeof text,
-             "%lld pairs, look %lld: p %.3g, %.3g by permutation; effect size %.2f; %lld pairs are "
-             "needed by the pilot",
+             "%lld pairs, look %lld: p %.3g, %.3g by permutation; effect size %.2f; the pilot asks for %lld pairs",
              (long long)c->info.used, (long long)c->info.looks, j->p, c->info.p_flip, j->effect,
              (long long)c->info.needed);
     mixt__json_add(lines, mixt__json_string(text));

@@ -74,29 +74,40 @@ static mixt_status judge_worth(mixt_comparison *c, mixt_claim claim, size_t offs
 
 #define ADVISE(...) snprintf(c->advice, sizeof c->advice, __VA_ARGS__)
 
-/** "62% of A's time and 71% of its memory": of those figures that are asked for; "" where there is none. */
-static const char *shares(const mixt_comparison *c, bool time, bool memory, char text[80])
+/** "62% of A's time and 71% of its memory": of those figures that are asked for; "" where there is none.
+ *  @param time the figure of time; NULL: none */
+static const char *shares(const mixt_comparison *c, const char *time, bool memory, char text[96])
 {
-    char parts[2][40] = {"", ""};
+    char parts[2][48] = {"", ""};
     if (time)
-        snprintf(parts[0], sizeof parts[0], "%.3g%% of A's time",
-                 100 * mixt_comparison_find(c, "equal_seconds")->ratio);
+        snprintf(parts[0], sizeof parts[0], "%.3g%% of A's time%s", 100 * mixt_comparison_find(c, time)->ratio,
+                 strcmp(time, "equal_seconds") ? " per update" : "");
     if (memory)
         snprintf(parts[1], sizeof parts[1], "%.3g%% of %s memory", 100 * mixt_comparison_find(c, "memory")->ratio,
                  time ? "its" : "A's");
-    snprintf(text, 80, "%s%s%s", parts[0], time && memory ? " and " : "", parts[1]);
+    snprintf(text, 96, "%s%s%s", parts[0], time && memory ? " and " : "", parts[1]);
     return text;
 }
 
-/** Of a B that is as good: what was shown of its time to equal loss and its memory decides. */
+/** The figure in which B was shown to take less time, or more: until equal loss, or else for an update; NULL: none. */
+static const char *shown_time(const mixt_comparison *c, bool more)
+{
+    const mixt_compare_figure *equal = mixt_comparison_find(c, "equal_seconds");
+    if (more ? equal->low > 1 : equal->high < 1)
+        return "equal_seconds";
+    bool judged = c->judged[MIXT_CLAIM_FASTER] && !(equal->low > 1) && !(equal->high < 1);
+    mixt_verdict wanted = more ? MIXT_VERDICT_NO : MIXT_VERDICT_YES;
+    return judged && c->judgements[MIXT_CLAIM_FASTER].verdict == wanted ? "step_seconds" : NULL;
+}
+
+/** Of a B that is as good: what was shown of its time and its memory decides. */
 static void advise_good(mixt_comparison *c)
 {
-    const mixt_compare_figure *time = mixt_comparison_find(c, "equal_seconds"),
-                              *memory = mixt_comparison_find(c, "memory");
-    bool faster = time->high<1, slower = time->low> 1, smaller = memory->ratio<0.99, larger = memory->ratio> 1.01;
-    char gain[80], loss[80];
-    shares(c, faster, smaller, gain);
-    shares(c, slower, larger, loss);
+    double memory = mixt_comparison_find(c, "memory")->ratio;
+    const char *faster = shown_time(c, false), *slower = shown_time(c, true);
+    char gain[96], loss[96];
+    shares(c, faster, memory < 0.99, gain);
+    shares(c, slower, memory > 1.01, loss);
     if (*gain && *loss)
         ADVISE("take B where %s counts more than %s: as good within the margin, in %s, but in %s",
                faster ? "time" : "memory", faster ? "memory" : "time", gain, loss);
@@ -118,12 +129,11 @@ static void advise(mixt_comparison *c)
     else if (c->info.verdict == MIXT_STATS_NON_INFERIOR)
         advise_good(c);
     else if (c->info.stopped)
-        ADVISE("go on: the same call makes the rest");
+        ADVISE("continue: the same command makes the remaining pairs");
     else if (c->info.used == c->info.pairs && c->info.used >= MIXT_STATS_PAIRS_MIN && pairs <= MIXT_COMPARE_PAIRS_MAX)
-        ADVISE("make %lld pairs (--seeds %lld), or ask for less with a larger margin", (long long)pairs,
-               (long long)pairs);
+        ADVISE("make %lld pairs (--seeds %lld), or choose a larger margin", (long long)pairs, (long long)pairs);
     else
-        ADVISE("keep A until more is known");
+        ADVISE("keep A until there are more pairs");
 }
 
 mixt_status mixt__compare_judge(mixt_comparison *c)

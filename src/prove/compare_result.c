@@ -63,15 +63,15 @@ static const struct {
     SHOWN(train_loss, "training loss at the end", "", false),
     SHOWN(best_loss, "best loss", "", false),
     SHOWN(samples_s, "speed", "samples/s", false),
-    SHOWN(step_seconds, "time of an update", "s", false),
+    SHOWN(step_seconds, "time per update", "s", false),
     SHOWN(memory, "memory of the step", "bytes", false),
     SHOWN(energy, "energy", "J", false),
     SHOWN(seconds, "time of all updates", "s", false),
     SHOWN(skipped, "updates skipped", "", true),
     SHOWN(spikes, "spikes of the loss", "", true),
     SHOWN(alerts, "alerts about gradients", "", true),
-    SHOWN(grad_norm, "norm of the gradient", "", false),
-    SHOWN(grad_norm_max, "its largest, in medians", "", false),
+    SHOWN(grad_norm, "gradient norm", "", false),
+    SHOWN(grad_norm_max, "largest gradient norm, in medians", "", false),
 #undef SHOWN
 };
 
@@ -151,15 +151,15 @@ static bool judge_diverged(mixt_comparison *c)
     c->info.verdict = MIXT_STATS_UNDECIDED;
     if (!c->info.stopped && p <= level) {
         c->info.verdict = MIXT_STATS_INFERIOR;
-        BECAUSE("B diverged in %lld of %lld pairs, A in %lld: chance would do so with a probability of %.2g", b,
+        BECAUSE("B diverged in %lld of %lld pairs, A in %lld: by chance with a probability of %.2g", b,
                 (long long)pairs, a, p);
     } else if (a) {
-        BECAUSE("A diverged in %lld of %lld pairs, B in %lld: nothing can be concluded next to an A that does not "
-                "train; lower train.lr, or compare with another A",
+        BECAUSE("A diverged in %lld of %lld pairs, B in %lld: no conclusion is possible where A does not train; lower "
+                "train.lr, or compare with another A",
                 a, (long long)pairs, b);
     } else {
         BECAUSE(
-            "B diverged in %lld of %lld pairs, A in none: it cannot be called non-inferior, and so few may be chance",
+            "B diverged in %lld of %lld pairs, A in none: B is not shown to be non-inferior, but so few may be chance",
             b, (long long)pairs);
     }
     return true;
@@ -173,14 +173,12 @@ static bool refused(mixt_comparison *c)
         BECAUSE("%lld pair%s: too few, at least %d are needed", (long long)c->info.pairs, c->info.pairs == 1 ? "" : "s",
                 MIXT_STATS_PAIRS_MIN);
     } else if (!(gain > least_gain(c)) && c->info.used) {
-        BECAUSE("A's runs did not move off the start: their loss fell by %.2g%%, and %.2g%% is the least to compare "
-                "after; train longer",
+        BECAUSE("A has hardly trained: its loss fell by %.2g%%, and at least %.2g%% is needed to compare; train longer",
                 100 * gain, 100 * least_gain(c));
     } else if (c->info.used < c->info.pairs) {
-        BECAUSE("the metric of %lld pairs is not a number that can be compared",
-                (long long)(c->info.pairs - c->info.used));
+        BECAUSE("the metric of %lld pairs is NaN or Inf", (long long)(c->info.pairs - c->info.used));
     } else if (c->info.stopped) {
-        BECAUSE("%lld of %lld pairs are made: there is no verdict before the last", (long long)c->info.pairs,
+        BECAUSE("%lld of %lld pairs are made: the verdict comes after the last", (long long)c->info.pairs,
                 (long long)c->info.wanted);
     } else if (c->info.pilot) {
         BECAUSE("%lld pairs are needed by the pilot, more than the %d that are made without being asked for",
@@ -216,7 +214,7 @@ static const char *scope(const mixt_comparison *c, char text[200])
         used = snprintf(text, 200, "; %lld of the %lld pairs that the pilot asked for", (long long)c->info.used,
                         (long long)c->info.needed);
     if (c->info.verdict == MIXT_STATS_NON_INFERIOR)
-        snprintf(text + used, (size_t)(200 - used), "; a failure in fewer than %.2g%% of runs is not excluded",
+        snprintf(text + used, (size_t)(200 - used), "; failures in fewer than %.2g%% of runs are not ruled out",
                  100 * c->info.judgement.unseen);
     return text;
 }
@@ -229,13 +227,13 @@ static void explain(mixt_comparison *c)
              c->metric->name, amount(c, j->summary.mean, mean), 100 * j->confidence, amount(c, j->interval.low, low),
              amount(c, j->interval.high, high), amount(c, c->info.margin, margin));
     if (j->summary.deviation == 0 && j->summary.mean == 0)
-        BECAUSE("A and B came out the same to the bit in all %lld pairs%s", (long long)c->info.used, scope(c, more));
+        BECAUSE("A and B are the same to the bit in all %lld pairs%s", (long long)c->info.used, scope(c, more));
     else if (c->info.verdict != MIXT_STATS_UNDECIDED)
         BECAUSE("%s%s", difference, scope(c, more));
     else if (j->more > MIXT_COMPARE_PAIRS_MAX)
-        BECAUSE("%s: that is so close that no number of pairs up to %d would tell", difference, MIXT_COMPARE_PAIRS_MAX);
+        BECAUSE("%s: so close that no number of pairs up to %d would decide", difference, MIXT_COMPARE_PAIRS_MAX);
     else
-        BECAUSE("%s: %lld more pairs would tell if the difference stays as it is", difference, (long long)j->more);
+        BECAUSE("%s: %lld more pairs would decide if the difference stays the same", difference, (long long)j->more);
 }
 
 static mixt_status judge(mixt_comparison *c, const double *worse, int64_t used)

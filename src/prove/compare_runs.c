@@ -36,10 +36,10 @@ static mixt_status read_runs(mixt_comparison *c, const char *a, const char *b, c
     bool paired = mixt__config_int(c->configs[0], MIXT_KEY_SEED) == mixt__config_int(c->configs[1], MIXT_KEY_SEED);
     c->info.verdict = MIXT_STATS_UNDECIDED;
     snprintf(c->reason, sizeof c->reason,
-             "one run of each%s says nothing about how much runs differ by chance: at least %d pairs are needed, as "
-             "mixt compare %.200s/config.yaml %.200s/config.yaml makes them",
+             "one run of each%s does not show how much runs differ by chance: at least %d pairs are needed; 'mixt "
+             "compare %.200s/config.yaml %.200s/config.yaml' makes them",
              paired ? "" : ", with different seeds,", MIXT_STATS_PAIRS_MIN, a, b);
-    snprintf(c->advice, sizeof c->advice, "keep A until more is known");
+    snprintf(c->advice, sizeof c->advice, "keep A until there are more pairs");
     return MIXT_OK;
 }
 

@@ -103,8 +103,8 @@ mixt_status mixt__compare_state_look(mixt_comparison *c, int64_t pairs)
     if (c->look_count && c->looks[c->look_count - 1] >= pairs)
         return MIXT_OK;
     if (c->look_count == MIXT_STATS_LOOKS_MAX)
-        return mixt__fail(MIXT_ERROR_STATE, "%s: has been looked at %d times, which is all that can be accounted for",
-                          c->folder, MIXT_STATS_LOOKS_MAX);
+        return mixt__fail(MIXT_ERROR_STATE, "%s: has had %d looks, which is the limit for the error rate", c->folder,
+                          MIXT_STATS_LOOKS_MAX);
     c->looks[c->look_count++] = pairs;
     return mixt__rows_add(&c->rows, json_pack("{s:I}", "look", (json_int_t)pairs));
 }
@@ -195,7 +195,7 @@ static mixt_status take_row(void *user, json_t *row)
         return check_config(r->c, MIXT_COMPARE_B);
     }
     if (!r->found)
-        return mixt__fail(MIXT_ERROR_FORMAT, "the row that says what is compared is lost");
+        return mixt__fail(MIXT_ERROR_FORMAT, "the row that says what is compared is missing");
     return look ? read_look(r->c, look) : read_run(r->c, row);
 }
 

@@ -73,7 +73,7 @@ static bool tell_run(const training *t, const mixt_compare_run *run)
 {
     char text[200], loss[32];
     mixt_progress p = progress_of(t, MIXT_PROGRESS_PART);
-    snprintf(text, sizeof text, "pair %lld, %s: loss %s%s, %.2f ms an update", (long long)t->pair, name_of(t),
+    snprintf(text, sizeof text, "pair %lld, %s: loss %s%s, %.2f ms per update", (long long)t->pair, name_of(t),
              mixt__progress_loss(loss, run->loss), run->diverged ? " (diverged)" : "", 1e3 * run->step_seconds);
     p.loss = run->loss;
     p.accuracy = run->accuracy;
@@ -142,7 +142,7 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     result->diverged = broken || (status == MIXT_ERROR_DATA && figures.steps > 0);
     if (result->diverged)
         mixt__compare_note(t->c, MIXT_PROGRESS_NOTE, "pair %lld, %s diverged: %s", (long long)t->pair, name_of(t),
-                           broken ? "the loss of its last validation is not finite" : mixt_error_text());
+                           broken ? "its last validation loss is NaN or Inf" : mixt_error_text());
     else
         MIXT_TRY(status);
     *done = result->diverged || !figures.stopped;

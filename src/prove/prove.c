@@ -19,7 +19,7 @@ mixt_status mixt__prove_check_name(const char *name, int longest)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     if (!name || !*name || strlen(name) > (size_t)longest || name[strspn(name, letters)])
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "name '%.120s': 1 to %d letters, digits, '.', '_' and '-' are expected",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "name '%.120s': expected 1 to %d letters, digits, '.', '_' and '-'",
                           name ? name : "", longest);
     return MIXT_OK;
 }
@@ -38,21 +38,19 @@ mixt_status mixt__prove_make_folder(const char *path)
 
 mixt_status mixt__prove_refuse(const char *folder, const char *what, const char *is, const char *was)
 {
-    return mixt__fail(
-        MIXT_ERROR_STATE,
-        "%s: the experiment that lies there is another one: %s is %.200s, was %.200s; go on as it was, or "
-        "choose another name",
-        folder, what, is, was);
+    return mixt__fail(MIXT_ERROR_STATE,
+                      "%s: there is another experiment of this name: %s is %.200s, was %.200s; use its settings to "
+                      "continue it, or choose another name",
+                      folder, what, is, was);
 }
 
 mixt_status mixt__prove_rows_advice(mixt_status status, const char *folder)
 {
     if (status != MIXT_ERROR_FORMAT)
         return status;
-    return mixt__fail(status,
-                      "%s; nothing was changed: bring the file back from a copy, or move the folder %s away and begin "
-                      "again",
-                      mixt_error_text(), folder);
+    return mixt__fail(
+        status, "%s; nothing was changed: restore the file from a copy, or move the folder %s away and start again",
+        mixt_error_text(), folder);
 }
 
 mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of)
@@ -115,9 +113,8 @@ mixt_status mixt__prove_same_data(const char *a, const char *b)
             same ? MIXT_OK
                  : mixt__fail(
                        MIXT_ERROR_DATA,
-                       "%s and %s saw different data (%s part: %s; %s): it has changed in between, and only runs on "
-                       "the same data can be compared",
-                       a, b, part, sum_text(x, part, before), sum_text(y, part, now));
+                       "%s and %s used different data (%s part: %s; %s): only runs on the same data can be compared", a,
+                       b, part, sum_text(x, part, before), sum_text(y, part, now));
     json_decref(x);
     json_decref(y);
     return status;

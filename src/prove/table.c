@@ -168,7 +168,7 @@ static mixt_status place_fp32(mixt_table *t, int64_t index)
     mixt__table_run *run = &t->runs[index];
     const mixt__table_run *first = first_of(t, run->group, MIXT_TABLE_FP32);
     if (strcmp(first->policy, run->policy))
-        return mixt__table_note(t, "%s: left out: it is FP32 with other settings of precision than %s", run->folder,
+        return mixt__table_note(t, "%s: left out: an FP32 run with other settings of precision than %s", run->folder,
                                 first->folder);
     run->counts = true;
     return MIXT_OK;
@@ -211,7 +211,7 @@ static mixt_status note_single(mixt_table *t, int64_t group, mixt_table_side sid
     char nearest[LABEL];
     const mixt__table_run *run = first_of(t, group, side);
     tell_nearest(t, run, nearest);
-    return mixt__table_note(t, "%s (%s): no %s run of the same configuration is there%s", run->folder, run->precision,
+    return mixt__table_note(t, "%s (%s): there is no %s run of the same configuration%s", run->folder, run->precision,
                             side == MIXT_TABLE_FP32 ? "mixed" : "FP32", nearest);
 }
 
@@ -326,7 +326,7 @@ static mixt_status read_one(mixt_table *t, const char *path)
 static mixt_status read_all(mixt_table *t, const char *const *paths, int64_t count)
 {
     if (count < 1 || count > MIXT_TABLE_SOURCES_MAX)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld sources: from 1 to %d are expected", (long long)count,
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld sources: expected 1 to %d", (long long)count,
                           MIXT_TABLE_SOURCES_MAX);
     for (int64_t i = 0; i < count; i++)
         MIXT_TRY(read_one(t, paths[i]));

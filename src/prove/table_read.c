@@ -252,8 +252,8 @@ static mixt_status read_verify(mixt_table *t, mixt__table_run like)
     size_t i;
     if (!kind || strcmp(kind, MIXT_VERIFY_KIND) || !yaml || !json_array_size(runs))
         status = mixt__fail(MIXT_ERROR_DATA,
-                            "%s: is no result of mixt verify --out FILE; a table is made from those, from run "
-                            "directories and from folders of mixt compare",
+                            "%s: is not a file of 'mixt verify --out': a table takes those, run directories and "
+                            "folders of 'mixt compare'",
                             like.source);
     json_array_foreach(runs, i, facts) if (status == MIXT_OK) status = read_verified(t, like, facts, yaml);
     json_decref(all);

@@ -46,11 +46,10 @@ mixt_status mixt__advance_warn(mixt_run *run, int64_t before)
     snprintf(path, sizeof path, "%s/events.jsonl", run->resume.run);
     MIXT_TRY(mixt__json_lines_read(path, take_row, &m));
     if (m.count)
-        mixt__run_note(
-            run, true,
-            "%s: %lld decision%s of its controller cannot be made again, for the checkpoints behind are gone "
-            "(train.keep): update %lld will not have the bits that it had",
-            run->resume.run, (long long)m.count, m.count == 1 ? "" : "s", (long long)before);
+        mixt__run_note(run, true,
+                       "%s: %lld decision%s of auto.steer cannot be repeated, because older checkpoints are gone "
+                       "(train.keep): update %lld will have other bits than in the run",
+                       run->resume.run, (long long)m.count, m.count == 1 ? "" : "s", (long long)before);
     return MIXT_OK;
 }
 
@@ -78,7 +77,7 @@ static mixt_status make_updates(mixt_run *run, int64_t step)
     run->hooks->remember(run);
     int64_t at = mixt_trainer_steps(e->trainer);
     if (step < at)
-        return mixt__fail(MIXT_ERROR_STATE, "update %lld: the run has made %lld already", (long long)step,
+        return mixt__fail(MIXT_ERROR_STATE, "update %lld: the run has done %lld already", (long long)step,
                           (long long)at);
     return mixt__advance_to(run, step);
 }
@@ -87,11 +86,11 @@ mixt_status mixt_run_advance(mixt_run *run, int64_t step)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     if (run->started > 0)
-        return mixt__fail(MIXT_ERROR_STATE, "the run has been trained: open it again to make updates by hand");
+        return mixt__fail(MIXT_ERROR_STATE, "the run is trained already: open it again to make single updates");
     if (!run->experiment.train)
-        return mixt__fail(MIXT_ERROR_STATE, "the run was opened for its weights: resume it to make updates");
+        return mixt__fail(MIXT_ERROR_STATE, "the run was opened to read its weights: resume it to train");
     if (run->experiment.planned)
-        return mixt__fail(MIXT_ERROR_STATE, "the run was opened to plan %lld ranks: it can make no updates",
+        return mixt__fail(MIXT_ERROR_STATE, "the run was opened to plan %lld ranks: it cannot train",
                           (long long)run->experiment.ranks);
     if (step > run->experiment.total_steps)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "update %lld: the run ends with update %lld (train.steps, train.epochs)",

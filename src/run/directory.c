@@ -25,7 +25,7 @@ static mixt_status make_parents(const char *path)
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(part, 0777) && errno != EEXIST)
-            return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", part, strerror(errno));
+            return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", part, strerror(errno));
         *slash = '/';
     }
     return MIXT_OK;
@@ -106,7 +106,7 @@ static mixt_status make_named(mixt__run_dir *dir, const char *name)
         return mixt__fail(MIXT_ERROR_FILE,
                           "run directory %s exists already: choose another with out=DIR (nothing was changed)",
                           dir->path);
-    return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", dir->path, strerror(errno));
+    return mixt__fail(MIXT_ERROR_FILE, "cannot create run directory %s: %s", dir->path, strerror(errno));
 }
 
 /** Makes the first free <stem>-<number>. */
@@ -119,9 +119,9 @@ static mixt_status make_numbered(const char *stem, char *path, size_t size)
         if (!mkdir(path, 0777))
             return MIXT_OK;
         if (errno != EEXIST)
-            return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", path, strerror(errno));
+            return mixt__fail(MIXT_ERROR_FILE, "cannot create run directory %s: %s", path, strerror(errno));
     }
-    return mixt__fail(MIXT_ERROR_FILE, "no free number for a run directory %s-…: name one with out=DIR", stem);
+    return mixt__fail(MIXT_ERROR_FILE, "no free number for a run directory %s-…: set out=DIR", stem);
 }
 
 static mixt_status make_default(mixt__run_dir *dir, const mixt_config *config)
@@ -140,7 +140,7 @@ static mixt_status absolute(const char *name, char text[ABSOLUTE_MAX])
 {
     char folder[4096] = "";
     if (*name != '/' && !getcwd(folder, sizeof folder))
-        return mixt__fail(MIXT_ERROR_FILE, "the current folder has no name: %s", strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "the current folder cannot be found: %s", strerror(errno));
     snprintf(text, ABSOLUTE_MAX, "%s%s%s", folder, *name == '/' ? "" : "/", name);
     return MIXT_OK;
 }
@@ -287,16 +287,15 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     bool policy = !access(path, F_OK);
     snprintf(path, sizeof path, "%s/%s", run, beginning);
     if (!access(path, F_OK))
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: was never begun: the process that made it ended before all was there; the same command "
-                          "makes it anew",
-                          run);
+        return mixt__fail(
+            MIXT_ERROR_FILE,
+            "%s: was never started: the process that created it ended too early; the same command creates it again",
+            run);
     snprintf(path, sizeof path, "%s/config.yaml", run);
     if (access(path, F_OK) && errno != ENOENT)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     if (access(path, F_OK))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: holds no config.yaml: it is no run directory made by 'mixt train'",
-                          run);
+        return mixt__fail(MIXT_ERROR_FILE, "%s: holds no config.yaml: it is not a run directory of 'mixt train'", run);
     mixt_status status = mixt_config_new(config);
     if (status == MIXT_OK)
         status = mixt_config_load(*config, path);

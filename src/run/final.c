@@ -28,7 +28,7 @@ static mixt_status save_adapter(mixt_run *run)
     char folder[1200];
     mixt__run_dir_file(&run->dir, MIXT_ADAPTER_FOLDER, folder);
     if (mkdir(folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", folder, strerror(errno));
     return mixt__experiment_adapter_write(&run->experiment, folder, true);
 }
 
@@ -40,9 +40,10 @@ static mixt_status save(mixt_run *run)
         if (take_best(run) == MIXT_OK)
             r->weights_step = r->best_step;
         else
-            mixt__run_note(run, true,
-                           "the best weights, of step %lld, cannot be read: %s; model.safetensors has the last",
-                           (long long)r->best_step, mixt_error_text());
+            mixt__run_note(
+                run, true,
+                "the best weights, of step %lld, cannot be read: %s; model.safetensors has those of the last step",
+                (long long)r->best_step, mixt_error_text());
     }
     if (mixt__config_int(run->config, MIXT_KEY_LORA_RANK))
         MIXT_TRY(save_adapter(run));

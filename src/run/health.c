@@ -17,11 +17,11 @@ mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64
     const mixt__integrity_finding *damage = mixt__trainer_damage(t);
     if (damage)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "step %lld: %s. Nothing was saved since: go on from the last checkpoint with --resume, on "
+                          "step %lld: %s. Nothing was saved since: resume from the last checkpoint (--resume), on "
                           "another machine if it happens again",
                           (long long)damage->step, damage->text);
     if (!isfinite(step->loss) && !step->skipped)
-        return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is not finite (%g): lower train.lr, or check the data",
+        return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is NaN or Inf (%g): lower train.lr, or check the data",
                           (long long)step->step, step->loss);
     bool can_fall = scaling->enabled && scaling->dynamic && step->scale > (double)scaling->floor;
     bool lost = step->skipped && (!isfinite(step->loss) || !can_fall);
@@ -51,7 +51,7 @@ static mixt_status tell_diverged(mixt_run *run, double began, double ended)
     a.layer = "";
     a.text = run->events.end;
     snprintf(run->events.end, sizeof run->events.end,
-             "diverged: the run ends worse than it began: the loss is %.4g over the last updates and was %.4g at the "
+             "diverged: the run ends worse than it started: the loss is %.4g over the last updates and was %.4g at the "
              "first; lower train.lr, or see its alerts and diagnoses",
              ended, began);
     return mixt__events_tell(run, &a, 1, mixt__run_seconds(run));
@@ -71,12 +71,11 @@ mixt_status mixt__health_check_end(mixt_run *run, const mixt__course *course)
     if (!r->steps || r->interrupted || r->stopped)
         return MIXT_OK;
     if (r->skipped >= r->steps)
-        return mixt__fail(
-            MIXT_ERROR_DATA,
-            "none of the updates was applied (%lld skipped: gradients not finite): nothing was learned; train "
-            "longer, so that a dynamic loss scale can fall, lower train.loss_scale or train.scale_init, or "
-            "use another precision",
-            (long long)r->steps);
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "no update was applied (%lld skipped: gradients are NaN or Inf): nothing was learned; train "
+                          "longer, so that the dynamic loss scale can fall, lower train.loss_scale or "
+                          "train.scale_init, or use another precision",
+                          (long long)r->steps);
     if (!mixt__course_worse(course, mixt__config_bool(run->config, MIXT_KEY_DATA_IN_ORDER), guess_of(run), &ended))
         return MIXT_OK;
     return tell_diverged(run, course->first, ended);

@@ -154,7 +154,7 @@ static mixt_status tell_row(mixt__loop *l, bool validated)
     bool waits = l->run->dir.metrics.waiting_bytes > 0;
     if (waits != l->rows_wait)
         mixt__run_note(l->run, true,
-                       waits ? "no room for metrics.jsonl: its rows wait in memory from step %lld on"
+                       waits ? "no space for metrics.jsonl: its rows wait in memory from step %lld on"
                              : "metrics.jsonl is complete again at step %lld",
                        (long long)step->step);
     l->rows_wait = waits;
@@ -170,7 +170,7 @@ static mixt_status tell_step(mixt__loop *l)
     if (mixt__trainer_settings_of(t)->scaling.enabled)
         snprintf(scale, sizeof scale, "; loss scale %g -> %g", step->scale, (double)mixt__trainer_control(t)->scale);
     if (step->skipped)
-        mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite%s", (long long)step->step,
+        mixt__run_note(l->run, false, "step %lld skipped: the gradient of %s is NaN or Inf%s", (long long)step->step,
                        step->overflow_layer ? step->overflow_layer : "a layer", scale);
     return status;
 }

@@ -11,7 +11,8 @@ mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user)
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(observer));
     if (run->observer_count == MIXT_OBSERVERS_MAX)
-        return mixt__fail(MIXT_ERROR_STATE, "a run has room for %d observers", MIXT_OBSERVERS_MAX - MIXT_OBSERVERS_OWN);
+        return mixt__fail(MIXT_ERROR_STATE, "a run takes at most %d observers",
+                          MIXT_OBSERVERS_MAX - MIXT_OBSERVERS_OWN);
     run->observers[run->observer_count].hear = observer;
     run->observers[run->observer_count++].user = user;
     return MIXT_OK;

@@ -60,12 +60,11 @@ static mixt_status check_possible(const mixt_run *run)
 {
     const mixt_config *c = run->config;
     if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1 && *mixt__config_string(c, MIXT_KEY_FAULTS))
-        return mixt__fail(MIXT_ERROR_CONFIG, "faults need gradients that every rank has: dist.zero=0 or 1");
+        return mixt__fail(MIXT_ERROR_CONFIG, "faults need the gradients on every rank: set dist.zero=0 or 1");
     if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 2 && mixt__config_bool(c, MIXT_KEY_AUTO_STEER) &&
         !*mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "auto.steer, which precision=auto sets, compares and replays weights that every rank has: "
-                          "dist.zero=3 shares them out; use dist.zero=2, or auto.steer=false");
+        return mixt__fail(MIXT_ERROR_CONFIG, "auto.steer (set by precision=auto) needs the weights on every rank, but "
+                                             "dist.zero=3 shards them: use dist.zero=2, or auto.steer=false");
     return MIXT_OK;
 }
 
@@ -92,14 +91,14 @@ static mixt_status check_compress(const mixt_config *c)
     if (status != MIXT_OK)
         return mixt__fail_context(status, "%s", mixt__config_origin(c, MIXT_KEY_DIST_COMPRESS_AFTER));
     if (how.kind != MIXT_COMPRESS_NONE && mixt__config_choice(c, MIXT_KEY_DIST_REDUCE)) // 0: fp32
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "dist.compress=%s and dist.reduce=%s: what is compressed travels in fp32, leave one of them "
-                          "out",
-                          word, mixt__config_string(c, MIXT_KEY_DIST_REDUCE));
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "dist.compress=%s and dist.reduce=%s: compressed gradients are sent in fp32: leave one of them out", word,
+            mixt__config_string(c, MIXT_KEY_DIST_REDUCE));
     if (how.kind != MIXT_COMPRESS_NONE && mixt__config_int(c, MIXT_KEY_DIST_ZERO))
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "dist.compress=%s: every rank makes updates with moments of its own, which dist.zero=%lld "
-                          "would share out: leave one of them out",
+                          "dist.compress=%s: every rank has moments of its own, which dist.zero=%lld would shard: "
+                          "leave one of them out",
                           word, (long long)mixt__config_int(c, MIXT_KEY_DIST_ZERO));
     return MIXT_OK;
 }
@@ -112,7 +111,7 @@ static mixt_status check_alone(const mixt_run *run)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG,
                       "dist.compress=%s: each of the %lld ranks has weights and moments of its own, which one process "
-                      "does not keep; start as many with a launcher (mpirun -n %lld), or leave out dist.ranks",
+                      "does not hold; start them with a launcher (mpirun -n %lld), or leave out dist.ranks",
                       word, (long long)run->experiment.ranks, (long long)run->experiment.ranks);
 }
 
@@ -379,7 +378,7 @@ static mixt_status see_files(mixt_run *run)
     if (status == MIXT_OK && blind < g->size)
         mixt__run_note(run, true,
                        "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
-                       "over NFS: rank 0 collects the state of all ranks for checkpoints and writes them alone",
+                       "over NFS: rank 0 collects the state of all ranks and writes the checkpoints",
                        blind, run->dir.path);
     if (status == MIXT_OK && blind < g->size &&
         run->resume.checkpoint) // each may have files of its own: it read a share
@@ -454,7 +453,7 @@ mixt_status mixt__run_ranks_policy(mixt_run *run)
     if (run->group->broken)
         return status;
     if (status != MIXT_OK) {
-        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
+        mixt__run_note(run, true, "step %lld: continues with the policy that it had: %s", (long long)run->last.step,
                        mixt_error_text());
         mixt_policy_free(run->policy);
         run->policy = NULL;
@@ -506,8 +505,8 @@ void mixt__run_ranks_note(mixt_run *run)
     }
     if (run->group)
         mixt__run_note(run, false,
-                       "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update%s", "ranks",
-                       run->group->size, over,
+                       "%-8s %d over %s, %lld samples of each batch per rank; %.1f MiB sent per rank and update%s",
+                       "ranks", run->group->size, over,
                        (long long)(mixt__trainer_settings_of(t)->batch * mixt__trainer_settings_of(t)->split),
                        (double)sent / 1048576.0, less);
     else if (e->ranks > 1)
@@ -524,10 +523,10 @@ void mixt__run_ranks_note_end(mixt_run *run)
         return;
     if (t.buckets)
         mixt__run_note(run, false,
-                       "%-8s %.1f MiB sent a rank; sums took %.2f s, %.0f%% of that behind the backward pass", "ranks",
-                       (double)t.sent / 1048576.0, t.seconds, 100 * t.hidden);
+                       "%-8s %.1f MiB sent per rank; sums took %.2f s, %.0f%% of that behind the backward pass",
+                       "ranks", (double)t.sent / 1048576.0, t.seconds, 100 * t.hidden);
     else
-        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed exchanges took %.2f s, after the updates",
+        mixt__run_note(run, false, "%-8s %lld bytes sent per rank; compressed exchanges took %.2f s, after the updates",
                        "ranks", (long long)t.sent, t.seconds);
 }
 

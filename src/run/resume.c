@@ -138,12 +138,11 @@ static mixt_status check_allow(const char *allow)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
         mixt__config_key key = mixt__config_find(name);
         if (*name && strcmp(name, "data") && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
-            return mixt__fail(
-                MIXT_ERROR_ARGUMENT,
-                "'%s' cannot be allowed to change at a resume: precision, the learning rate and its "
-                "schedule, weight decay, clipping, loss scaling, the optimizer's numbers, the order of samples and "
-                "the samples themselves (data) can, as in train.lr,train.beta2,data.order_seed",
-                name);
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "'%s' cannot change at a resume: precision, the learning rate and its schedule, weight "
+                              "decay, clipping, loss scaling, the optimizer's settings, the order of samples and the "
+                              "samples themselves (data) can, as in train.lr,train.beta2,data.order_seed",
+                              name);
     }
     return MIXT_OK;
 }
@@ -186,11 +185,10 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         return MIXT_OK;
     return mixt__fail(
         MIXT_ERROR_CONFIG,
-        "%s cannot go on with other settings than it was begun with (then -> now): %s. Only train.steps, train.epochs, "
-        "train.early_stop, out, device, threads, data.threads, train.memory, train.recompute and how often to log, "
-        "validate and save may "
-        "change%s%s; begin a new run for the rest (nothing was changed)",
-        r->run, refused, hint, *hint ? " would let what it names change" : "");
+        "%s cannot resume with other settings (then -> now): %s. Only train.steps, train.epochs, train.early_stop, "
+        "out, device, threads, data.threads, train.memory, train.recompute and how often to log, validate and save may "
+        "change%s%s; start a new run for the rest (nothing was changed)",
+        r->run, refused, hint, *hint ? " would allow the settings that it names" : "");
 }
 
 /** The run's configuration as it was when the checkpoint was made. Its policy lies beside it, where it had one: that of
@@ -374,20 +372,20 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
     bool moved = !json_equal(json_object_get(before, "device"), json_object_get(now, "device"));
     if (moved && !r->device_given)
         return mixt__fail(MIXT_ERROR_DEVICE,
-                          "%s was trained on %s, which is not the device here: give device=%s to go on all the same, "
-                          "with other bits than an undisturbed run",
+                          "%s was trained on %s, which is not the device here: give device=%s to resume with it; the "
+                          "bits will then differ from an uninterrupted run",
                           r->run, device ? device : "another device",
                           json_string_value(json_object_get(now, "device")));
     if (!json_equal(json_object_get(before, "threads"), json_object_get(now, "threads")) ||
         !json_equal(json_object_get(before, "instructions"), json_object_get(now, "instructions")) || moved)
         mixt__run_note(run, true,
-                       "%s goes on with another device, number of threads or instruction set: the bits will not be "
-                       "those of an undisturbed run",
+                       "%s resumes with another device, number of threads or instruction set: the bits will differ "
+                       "from an uninterrupted run",
                        r->run);
     int64_t then = ranks_then(r->checkpoint), ranks = run->experiment.ranks;
     if (then != ranks)
         mixt__run_note(run, true,
-                       "%s goes on with %lld rank%s instead of %lld: the bits will not be those of an undisturbed run",
+                       "%s resumes with %lld rank%s instead of %lld: the bits will differ from an uninterrupted run",
                        r->run, (long long)ranks, ranks == 1 ? "" : "s", (long long)then);
     return MIXT_OK;
 }
@@ -441,11 +439,9 @@ mixt_status mixt__resume_restore(mixt_run *run)
 {
     const mixt__resume *r = &run->resume;
     if (run->experiment.total_steps < r->state.steps)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG,
-            "%s has done %lld updates, and train.steps and train.epochs now allow %lld: what is done cannot "
-            "be taken back",
-            r->run, (long long)r->state.steps, (long long)run->experiment.total_steps);
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "%s has done %lld updates, but train.steps and train.epochs allow only %lld: raise them",
+                          r->run, (long long)r->state.steps, (long long)run->experiment.total_steps);
     return r->checkpoint ? restore_state(run) : mixt__resume_data_begun(run);
 }
 
@@ -547,7 +543,8 @@ static void note_limit(mixt_run *run)
                        (long long)mixt__config_int(run->config, MIXT_KEY_TRAIN_STEPS), (long long)e->total_steps,
                        (long long)epochs);
     if (run->resume.state.steps >= e->total_steps)
-        mixt__run_note(run, false, "%s has done all of its %lld updates: train.epochs=… or train.steps=… lets it go on",
+        mixt__run_note(run, false,
+                       "%s has done all of its %lld updates: to continue give a larger train.epochs=… or train.steps=…",
                        run->resume.run, (long long)e->total_steps);
 }
 
@@ -569,9 +566,9 @@ mixt_status mixt__resume_directory(mixt_run *run)
                             r->checkpoint ? r->checkpoint->folder : r->run, "changes", r->changes);
     mixt__history_add(run, row);
     if (r->checkpoint)
-        mixt__run_note(run, false, "%s goes on from %s", r->run, r->checkpoint->folder);
+        mixt__run_note(run, false, "%s resumes from %s", r->run, r->checkpoint->folder);
     else
-        mixt__run_note(run, false, "%s has no checkpoint yet and begins anew", r->run);
+        mixt__run_note(run, false, "%s has no checkpoint yet and starts again", r->run);
     note_limit(run);
     return MIXT_OK;
 }

@@ -56,11 +56,11 @@ static mixt_status open_newest(mixt_run *run, const mixt_run_options *options, c
             return MIXT_OK;
         if (status != MIXT_ERROR_FORMAT)
             return mixt__fail_context(status,
-                                      "%s cannot be read now, which does not say that it is damaged (nothing "
-                                      "was changed; try again, or move it away to go on from the one before)",
+                                      "%s cannot be read now, but it may be intact (nothing was changed; try again, or "
+                                      "move it away to resume from the one before)",
                                       path);
         snprintf(r->damage, sizeof r->damage, "%s: not used%s", mixt_error_text(),
-                 i + 1 < count ? "; the checkpoint before it is tried" : "");
+                 i + 1 < count ? "; trying the checkpoint before it" : "");
         mixt__run_note(run, true, "%s", r->damage);
     }
     return MIXT_OK;
@@ -81,17 +81,17 @@ mixt_status mixt__resume_find(mixt_run *run, const mixt_run_options *options)
     if (options->before)
         return MIXT_OK; // from the beginning, where there is none
     if (count && !r->checkpoint)
-        return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: none of its %lld checkpoints is whole: there is nothing to go on from; begin a new run",
-                          r->run, (long long)count);
+        return mixt__fail(
+            MIXT_ERROR_FORMAT,
+            "%s: none of its %lld checkpoints is complete: there is nothing to resume from; start a new run", r->run,
+            (long long)count);
     snprintf(path, sizeof path, "%s/model.safetensors", r->run);
     struct stat info;
     if (!count && !stat(path, &info)) // to begin anew would be to lose them
-        return mixt__fail(
-            MIXT_ERROR_FILE,
-            "%s: has its final weights but no checkpoint to go on from (train.checkpoint_every); to train "
-            "them further, begin a new run with init=%s (nothing was changed)",
-            r->run, path);
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: has its final weights but no checkpoint to resume from (train.checkpoint_every); to "
+                          "train them further, start a new run with init=%s (nothing was changed)",
+                          r->run, path);
     return MIXT_OK;
 }
 

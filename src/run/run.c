@@ -284,12 +284,13 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
     if (run->dir.path[0])
-        return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
+        return mixt__fail(MIXT_ERROR_STATE, "%s is trained already: resume it to continue", run->dir.path);
     if (run->experiment.planned)
         return mixt__fail(MIXT_ERROR_STATE, "the run was opened to plan %lld ranks: it cannot train",
                           (long long)run->experiment.ranks);
     if (run->resume.looking)
-        return mixt__fail(MIXT_ERROR_STATE, "%s was opened to look at its past: resume it to go on", run->resume.run);
+        return mixt__fail(MIXT_ERROR_STATE, "%s was opened to repeat earlier updates: resume it to train",
+                          run->resume.run);
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = train(run);
     if (run->group && status != MIXT_OK)

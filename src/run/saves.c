@@ -169,9 +169,9 @@ static void hear(mixt__saves *c)
         c->newest = report.step;
     tell(c, &report);
     if (again && !c->failed)
-        mixt__run_note(c->run, true, "checkpoints are saved again, from step %lld on", (long long)report.step);
+        mixt__run_note(c->run, true, "checkpoints can be saved again, from step %lld on", (long long)report.step);
     if (c->failed && !again)
-        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay",
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training continues, earlier checkpoints are kept",
                        (long long)report.step, report.error);
 }
 
@@ -323,7 +323,7 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
     if (status != MIXT_OK && !(c->run->group && c->run->group->broken)) { // else the run ends, and says why
         c->failed = true;
         c->lost++;
-        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training continues", (long long)state->steps,
                        mixt_error_text());
     }
     c->last = mixt__time_now();

@@ -32,8 +32,8 @@ static mixt_status check_pair(mixt__device *device, char *pair)
     char known[256] = "";
     char *kernel = strchr(pair, '=');
     if (!kernel)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "MIXT_CANDIDATE: '%s' is no op=candidate pair, as in matmul=plain",
-                          pair);
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "MIXT_CANDIDATE: '%s' is not of the form op=candidate, as in matmul=plain", pair);
     *kernel++ = '\0';
     const mixt__op *op = mixt__op_find(pair);
     const mixt__kernel *const *list = op ? device->backend->kernels(op) : NULL;

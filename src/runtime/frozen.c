@@ -297,7 +297,7 @@ mixt_status mixt__frozen_check(const mixt__params *p, const mixt__graph *graph)
             const mixt__param *param = &graph->params[i];
             bool reads = d == MIXT_DTYPE_FP32 ? param->value : param->low[d];
             if (reads && !can_read((mixt_dtype)d, p->frozen.home[i]))
-                return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and kept in %s, and is read in %s here",
+                return mixt__fail(MIXT_ERROR_INTERNAL, "'%s' is frozen and stored in %s, but is read in %s here",
                                   p->table[i].name, mixt_dtype_name(p->frozen.home[i]), mixt_dtype_name((mixt_dtype)d));
         }
     return MIXT_OK;

@@ -395,7 +395,7 @@ static mixt_status place_of_gradient(const mixt__params *p, int32_t index, void 
     const mixt__param_role *grad = &p->roles[MIXT_PARAM_GRADIENT];
     if (!grad->data || p->segment_of[index] < 0 || p->shard.gradients)
         return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
-                          p->shard.gradients ? " here: ranks share them out" : "");
+                          p->shard.gradients ? " here: it is sharded between ranks" : "");
     *place = mixt__role_at(grad, p->offset[index]);
     return MIXT_OK;
 }

@@ -143,7 +143,7 @@ static mixt_status note_zeros(looking *l)
 {
     l->zero = mixt__alloc((size_t)(l->parts * l->count) + 1);
     if (!l->zero)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect values");
     for (int64_t i = 0; i < l->parts * l->count; i++)
         l->zero[i] = is_zero(l->counts + i * MIXT_STATS_COUNTS);
     return MIXT_OK;
@@ -183,7 +183,7 @@ static mixt_status compile(looking *l)
     l->count = mixt__trainer_instrumented_count(l->q->trainer);
     mixt__free(l->counts);
     l->counts = mixt__alloc((size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts + 1);
-    return l->counts ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
+    return l->counts ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect values");
 }
 
 /** The instrumented step, for the next update: compiled where there is none. */
@@ -219,7 +219,7 @@ mixt_status mixt__inquire_layers(mixt__inquiry *q)
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 2)); // or it is behind that already
     l.value = mixt__alloc(sizeof *l.value);
     mixt_status status = mixt__consensus_agree(
-        q->trainer, l.value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values"));
+        q->trainer, l.value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to inspect values"));
     if (status == MIXT_OK)
         status = look(&l);
     mixt__trainer_drop_instrumented(q->trainer);

@@ -71,11 +71,10 @@ mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_con
     *controller = NULL;
     MIXT_TRY(mixt__options(mixt_controller_options, &o, options));
     if (o.retries < 1 || o.retries > 100 || o.cooldown < 1 || o.calm < 0)
-        return mixt__fail(
-            MIXT_ERROR_ARGUMENT,
-            "a controller makes 1 to 100 attempts, has a cooldown of 1 update at least and a calm of 0 or "
-            "more, not %lld, %lld and %lld",
-            (long long)o.retries, (long long)o.cooldown, (long long)o.calm);
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "a controller takes 1 to 100 retries, a cooldown of at least 1 and a calm of at least 0, not "
+                          "%lld, %lld and %lld",
+                          (long long)o.retries, (long long)o.cooldown, (long long)o.calm);
     mixt_controller *c = mixt__alloc(sizeof *c);
     if (!c)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a controller");
@@ -157,7 +156,7 @@ static bool find_trouble(mixt_controller *c, const mixt_signals *s, const mixt_a
         mixt__print_number(text, sizeof text, "gradients overflow at the lowest loss scale, %g", s->scale);
         describe(c, s, MIXT_CAUSE_SCALE_COLLAPSE, text);
     } else if (c->skips >= SKIPS_RUN && !s->scaling) {
-        snprintf(text, sizeof text, "the gradient of %s is not finite, and no loss scale can fall", layer);
+        snprintf(text, sizeof text, "the gradient of %s is NaN or Inf, and there is no loss scale to lower", layer);
         describe(c, s, MIXT_CAUSE_OVERFLOW, text);
     } else if (alert && !c->deaf) {
         describe(c, s, alert->cause, or_empty(alert->text));
@@ -446,13 +445,13 @@ static void explain(deciding *q, bool stop)
     const char *found = q->f->text;
     if (stop && q->times >= FLIPS_MAX)
         SET(q->c->said.text,
-            "%s; %.380s; %.120s was wrong %lld times in this run: this machine is broken, go on from the last good "
+            "%s; %.380s; %.120s was wrong %lld times in this run: this machine is broken, resume from the last good "
             "state on another one",
             c->trouble.text, found, q->f->place, (long long)q->times);
     else if (stop && q->f->certain && q->f->cause == MIXT_CAUSE_HARDWARE)
-        SET(q->c->said.text, "%s; %s: go on from the last good state on another machine", c->trouble.text, found);
+        SET(q->c->said.text, "%s; %s: resume from the last good state on another machine", c->trouble.text, found);
     else if (stop)
-        SET(q->c->said.text, "%s%s%s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
+        SET(q->c->said.text, "%s%s%s: auto.may and auto.retries allow nothing more after %lld attempt%s",
             c->trouble.text, *found ? "; " : "", found, (long long)c->attempts - 1, c->attempts == 2 ? "" : "s");
     else
         SET(q->c->said.text, "%s%s%s", c->trouble.text, *found ? "; " : "", found);
@@ -481,7 +480,7 @@ static bool goes_on(deciding *q)
         return false;
     c->deaf = c->options.cooldown;
     q->d->action = MIXT_ACTION_NONE;
-    SET(q->c->said.text, "%s; %.500s: nothing that auto.may allows helps, and stopping is not shown to be better",
+    SET(q->c->said.text, "%s; %.500s: nothing that auto.may allows helps, and stopping would not be better",
         c->trouble.text, *q->f->text ? q->f->text : "nothing was found");
     end_episode(c);
     return true;
@@ -541,7 +540,7 @@ bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
         SET(c->said.layer, "%s", c->raised[i].layer);
         SET(c->said.from, "fp32");
         SET(c->said.to, "%s", c->raised[i].format);
-        SET(c->said.text, "no trouble for %lld updates since it was raised on suspicion", (long long)c->quiet);
+        SET(c->said.text, "no problem for %lld updates since it was raised as a precaution", (long long)c->quiet);
         c->raised[i].standing = LOWERED;
         c->quiet = 0;
         return true;

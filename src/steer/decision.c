@@ -163,7 +163,7 @@ mixt_status mixt__decision_read(const json_t *row, mixt_decision *d, bool *found
     good = take_text(evidence, "key", &said.key) && good;
     (void)take_text(evidence, "text", &said.text); // for people
     if (!good)
-        return mixt__fail(MIXT_ERROR_FORMAT, "a decision with step, action, layer, from and to was expected");
+        return mixt__fail(MIXT_ERROR_FORMAT, "expected a decision with step, action, layer, from and to");
     said.policy = json_string_value(json_object_get(evidence, "policy"));
     return mixt__decision_copy(&said, d);
 }
@@ -220,7 +220,7 @@ static mixt_status change(mixt_policy *policy, const mixt_decision *d)
 {
     mixt_dtype format = mixt_dtype_parse(d->to);
     if (format == MIXT_DTYPE_NONE)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a decision about precision: '%s' is no format", d->to);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a decision about precision: '%s' is not a format", d->to);
     MIXT_TRY(*d->layer ? set_layer(policy, d->layer, format) : set_all(policy, format));
     return add_evidence(policy, d);
 }

@@ -202,13 +202,13 @@ static mixt_status blame_precision(mixt__inquiry *q)
     d->kind = MIXT_DIAGNOSIS_PRECISION;
     d->cause = MIXT_CAUSE_PRECISION;
     d->symptom = symptom == MIXT_CAUSE_SCALE_COLLAPSE ? symptom : d->symptom;
-    int length =
-        snprintf(q->words->text, sizeof q->words->text,
-                 "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)",
-                 (long long)d->step, d->value, d->fp32);
+    int length = snprintf(
+        q->words->text, sizeof q->words->text,
+        "precision: update %lld gives the same bits again, but FP32 has no problem there (loss %.4g, %.4g in FP32)",
+        (long long)d->step, d->value, d->fp32);
     if (*d->layers[0])
         length += snprintf(q->words->text + length, sizeof q->words->text - (size_t)length,
-                           "; first to go wrong is %s of %s", d->op, d->layers[0]);
+                           "; the first bad value is in %s of %s", d->op, d->layers[0]);
     if (d->rank >= 0 && (size_t)length < sizeof q->words->text)
         snprintf(q->words->text + length, sizeof q->words->text - (size_t)length, " on rank %d", d->rank);
     return MIXT_OK;
@@ -220,7 +220,7 @@ static void blame_dead(mixt__inquiry *q)
     d->kind = MIXT_DIAGNOSIS_DEAD_LAYER;
     d->cause = d->symptom = MIXT_CAUSE_GRADIENT_ANOMALY;
     snprintf(q->words->text, sizeof q->words->text,
-             "dead layer: from update %lld on layer %s gives nothing but 0, in FP32 too: it learns nothing any more",
+             "dead layer: from update %lld on layer %s outputs only 0, in FP32 too: it no longer learns",
              (long long)d->step, *d->layers[0] ? d->layers[0] : "(not found)");
 }
 
@@ -252,13 +252,13 @@ static mixt_status blame_optimizer(mixt__inquiry *q)
     if (row)
         snprintf(jump, sizeof jump, "; it was %.4g at update %lld, %.4g before", (double)row->lr, (long long)row->step,
                  mixt__trace_usual(&q->ring->trace, row->step).lr);
-    snprintf(q->words->text, sizeof q->words->text,
-             "optimizer: the learning rate is too high for this state: from update %lld on %s (loss %.4g, usual was "
-             "%.4g), in FP32 too; with train.lr=%.3g in place of %.3g the same "
-             "updates from update %lld are calm%s",
-             (long long)d->step,
-             q->signs & MIXT_SIGN_DEAD ? "a layer gives nothing but 0" : "the loss gets worse than without learning",
-             d->value, d->usual, d->calm_lr, d->lr, (long long)d->good, jump);
+    snprintf(
+        q->words->text, sizeof q->words->text,
+        "optimizer: the learning rate is too high for this state: from update %lld on %s (loss %.4g, usual was "
+        "%.4g), in FP32 too; with train.lr=%.3g in place of %.3g the same updates from update %lld have no problem%s",
+        (long long)d->step,
+        q->signs & MIXT_SIGN_DEAD ? "a layer outputs only 0" : "the loss is worse than without training", d->value,
+        d->usual, d->calm_lr, d->lr, (long long)d->good, jump);
     return MIXT_OK;
 }
 
@@ -286,11 +286,10 @@ static mixt_status confirm_batch(mixt__inquiry *q)
     q->d->epoch = q->d->batch = 0;
     q->d->place = q->d->sample = -1;
     q->d->rank = -1;
-    snprintf(
-        q->words->text, sizeof q->words->text,
-        "unknown: update %lld gives the same bits again, and its batch is not like others with these weights (loss "
-        "%.4g in FP32 too), but like others with weights that an eighth of the learning rate makes (%.4g)",
-        (long long)q->begin, q->d->fp32, loss);
+    snprintf(q->words->text, sizeof q->words->text,
+             "unknown: update %lld gives the same bits again; its batch is unusual with these weights (loss %.4g in "
+             "FP32 too), but normal with the weights of an eighth of the learning rate (%.4g)",
+             (long long)q->begin, q->d->fp32, loss);
     return blame_optimizer(q);
 }
 
@@ -340,8 +339,8 @@ static mixt_status prepare(mixt__inquiry *q)
     if (trace->ranks && !q->replay.marks)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay");
     if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || mixt__trainer_steps(q->trainer) < q->last)
-        return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
-                          (long long)q->seen, (long long)q->oldest + 1, (long long)q->last);
+        return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: only %lld to %lld can", (long long)q->seen,
+                          (long long)q->oldest + 1, (long long)q->last);
     return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
 }
 

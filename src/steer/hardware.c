@@ -269,8 +269,8 @@ static mixt_status replay_again(mixt__inquiry *q, const kept *first)
     }
     size_t length = strlen(d->text);
     snprintf(q->words->text + length, sizeof q->words->text - length, "; %s",
-             d->persists ? "a second replay gave other bits again: the machine is not to be trusted"
-                         : "a second replay gave the bits of the first: it happened once");
+             d->persists ? "a second replay gave other bits again: this machine is not reliable"
+                         : "a second replay gave the same bits as the first: it happened once");
     return MIXT_OK;
 }
 
@@ -290,8 +290,8 @@ static bool went_well_before(mixt__inquiry *q)
     d->value = now->loss;
     d->usual = before.loss;
     snprintf(q->words->text, sizeof q->words->text,
-             "hardware: update %lld has a loss of %.4g from the very state from which it had %.4g before the run went "
-             "back to update %lld: a number stays wrong, the machine is not to be trusted",
+             "hardware: update %lld has a loss of %.4g from the same state from which it had %.4g before the run went "
+             "back to update %lld: a number stays wrong, this machine is not reliable",
              (long long)q->begin, isnan(now->loss) ? (double)NAN : now->loss, before.loss,
              (long long)q->ring->former.at);
     return true;

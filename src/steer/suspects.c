@@ -319,7 +319,7 @@ static void blame_machine(const court *c)
         snprintf(where, sizeof where, " on rank %d", d->rank);
     snprintf(c->q->words->text, sizeof c->q->words->text,
              "hardware: update %lld goes wrong%s each time it is computed (loss %.4g, %.4g in FP32), yet its batch has "
-             "a loss of %.4g in FP32 from the same weights: the machine is not to be trusted",
+             "a loss of %.4g in FP32 from the same weights: this machine is not reliable",
              (long long)d->step, where, d->value, d->fp32, c->loss);
 }
 
@@ -490,7 +490,7 @@ static mixt_status name_outlier(court *c)
     locate(c, find_outlier(c, &times));
     snprintf(c->q->words->text, sizeof c->q->words->text,
              "data: sample %lld of %.200s, place %lld of batch %lld of epoch %lld, has inputs up to %.3g times the "
-             "largest of another batch: FP32 can hold what becomes of them, the format cannot",
+             "largest of another batch: FP32 can hold the results, the format cannot",
              (long long)d->sample, file_of(mixt_data_describe(c->q->replay.data)), (long long)d->place,
              (long long)d->batch, (long long)d->epoch, times);
     return MIXT_OK;

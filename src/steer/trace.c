@@ -142,7 +142,7 @@ mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_s
     const mixt__segment_stats *stats;
     int64_t behind = mixt__trainer_steps(trainer) - step->step, passes = mixt__trainer_settings_of(trainer)->accumulate;
     if (step->step != t->first + t->count || mixt__trace_full(t))
-        return mixt__fail(MIXT_ERROR_STATE, "the trace goes on with update %lld, not with %lld",
+        return mixt__fail(MIXT_ERROR_STATE, "the trace continues with update %lld, not with %lld",
                           (long long)(t->first + t->count), (long long)step->step);
     MIXT_TRY(mixt__trainer_stats_of(trainer, step->step, &stats));
     mixt__trace_row *row = &t->rows[t->count];

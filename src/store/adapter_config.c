@@ -248,7 +248,7 @@ mixt_status mixt__adapter_read_config(const char *folder, mixt__arena *arena, mi
     mixt__file_map_close(&map);
     MIXT_TRY(status);
     status = json_is_object(config) ? check_fields(path, config)
-                                    : mixt__fail(MIXT_ERROR_FORMAT, "%s: is no JSON object", path);
+                                    : mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
     if (status == MIXT_OK)
         status = take(path, config, arena, facts);
     json_decref(config);

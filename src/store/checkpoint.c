@@ -96,7 +96,7 @@ static mixt_status parse_manifest(const char *path, const mixt__file_map *map, j
     const char *format = json_string_value(json_object_get(*manifest, "format"));
     int64_t version;
     if (!format || strcmp(format, MIXT_CHECKPOINT_FORMAT))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is no manifest of a mixt checkpoint", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is not the manifest of a mixt checkpoint", path);
     mixt_status status =
         mixt__json_get_int(*manifest, "version", MIXT_CHECKPOINT_VERSION, MIXT_CHECKPOINT_VERSION_CUT, &version);
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "%s", path);
@@ -135,7 +135,7 @@ mixt_status mixt__checkpoint_read_back(const char *folder, const json_t *written
     bool same = mixt__json_whole(written) && json_equal(found, written);
     json_decref(found);
     return same ? MIXT_OK
-                : mixt__fail(MIXT_ERROR_FILE, "%s/%s: reads back as something else than was written", folder,
+                : mixt__fail(MIXT_ERROR_FILE, "%s/%s: reads back differently from what was written", folder,
                              MIXT_CHECKPOINT_MANIFEST);
 }
 

@@ -119,7 +119,7 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
     DIR *entries = S_ISDIR(info.st_mode) ? opendir(path) : NULL;
     if (!entries)
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: exists and is no checkpoint: choose another place (nothing was changed)", path);
+                          "%s: exists and is not a checkpoint: choose another place (nothing was changed)", path);
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
     json_t *manifest = NULL; // NULL: damaged, or not there
     mixt__file_map map;
@@ -136,8 +136,8 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
         return MIXT_OK;
     if (ours)
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: holds '%s' beside a checkpoint: choose another place (nothing was changed)", path, name);
-    return mixt__fail(MIXT_ERROR_FILE, "%s: exists and is no checkpoint: choose another place (nothing was changed)",
+                          "%s: holds '%s' and a checkpoint: choose another place (nothing was changed)", path, name);
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists and is not a checkpoint: choose another place (nothing was changed)",
                       path);
 }
 

@@ -95,7 +95,7 @@ static mixt_status write_pieces(int fd, const char *path, const mixt__checkpoint
         sums[i] = (mixt__checkpoint_sum){p->tensor, p->begin, p->bytes, mixt__checksum(p->data, (size_t)p->bytes)};
     }
     if (fsync(fd)) // delayed allocation reports a full disk here
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be flushed to disk: %s", path, strerror(errno));
     return MIXT_OK;
 }
 
@@ -139,10 +139,10 @@ static mixt_status read_pieces(int fd, const char *path, const mixt__checkpoint_
         if (p->summed)
             status = sum_range(fd, path, at, p->bytes, buffer, &sum);
         if (status == MIXT_OK && sum != p->words)
-            status = mixt__fail(MIXT_ERROR_DATA,
-                                "'%s' is not in the file as it was in memory: a bit has flipped, or something wrote "
-                                "where it must not",
-                                content->tensors[p->tensor].name);
+            status = mixt__fail(
+                MIXT_ERROR_DATA,
+                "'%s' is not in the file as it was in memory: a bit has flipped, or a program wrote to the wrong place",
+                content->tensors[p->tensor].name);
     }
     mixt__free(buffer);
     return status;

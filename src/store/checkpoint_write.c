@@ -90,7 +90,7 @@ static mixt_status sync_folder(const char *path)
     int problem = errno;
     if (fd >= 0)
         close(fd);
-    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", path, strerror(problem));
+    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be flushed to disk: %s", path, strerror(problem));
 }
 
 /** Puts `from` in the place of `to`; what was there ends up under the name of `from`. */
@@ -100,7 +100,7 @@ static mixt_status swap_in(const char *from, const char *to)
     if (rename(from, to) == 0)
         return MIXT_OK;
     if (errno != EEXIST && errno != ENOTEMPTY)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", to, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be renamed to its final name: %s", to, strerror(errno));
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
         return MIXT_OK;
     char aside[MIXT_CHECKPOINT_INSIDE]; // a file system that cannot exchange: two renames, the old one out first
@@ -112,7 +112,7 @@ static mixt_status swap_in(const char *from, const char *to)
         (void)rename(aside, to);
     }
     if (problem)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", to, strerror(problem));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be renamed to its final name: %s", to, strerror(problem));
     mixt__checkpoint_remove(aside);
     return MIXT_OK;
 }
@@ -145,7 +145,7 @@ static mixt_status make_temporary(mixt__checkpoint_draft *p)
                  __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
         failed = mkdir(p->temporary, 0777);
     } while (failed && errno == EEXIST);
-    return failed ? mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be made: %s", p->target, strerror(errno))
+    return failed ? mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be created: %s", p->target, strerror(errno))
                   : MIXT_OK;
 }
 

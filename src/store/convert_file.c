@@ -42,7 +42,8 @@ static mixt_status check_paths(const char *src, const char *dst, mixt_dtype dtyp
                           mixt_dtype_name(dtype));
     struct stat info;
     if (!overwrite && lstat(dst, &info) == 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", dst);
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: exists already and is not overwritten unless you ask for it (--overwrite)", dst);
     return MIXT_OK;
 }
 
@@ -98,7 +99,7 @@ static mixt_status check_scale(const conversion *c)
         used = c->results[i].dtype != c->sources[i].dtype && mixt__dtype_has_scale(c->sources[i].dtype);
     return used ? MIXT_OK
                 : mixt__fail(MIXT_ERROR_ARGUMENT,
-                             "%s: a scale of %g means nothing in a conversion to %s: only int8, uint8 and fp8 have one",
+                             "%s: a scale of %g is not for a conversion to %s: only int8, uint8 and fp8 have one",
                              c->src, (double)c->options.scale, mixt_dtype_name(c->dtype));
 }
 

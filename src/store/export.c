@@ -131,9 +131,9 @@ static mixt_status move_entry(exporter *x, int64_t index)
     MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
     MIXT_TRY(mixt__safetensors_check(x->file));
     if (!x->request->not_finite)
-        MIXT_TRY(mixt__weights_finite(source->name, x->here, 0, whole,
-                                      "nothing is exported of weights that are damaged, or of training that went "
-                                      "wrong, unless you ask for that (--not-finite)"));
+        MIXT_TRY(mixt__weights_finite(
+            source->name, x->here, 0, whole,
+            "damaged weights, or those of failed training, are not exported unless you ask for it (--not-finite)"));
     mixt__name_to_there(&x->plan, e, x->here, x->moved);
     return MIXT_OK;
 }

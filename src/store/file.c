@@ -71,7 +71,7 @@ mixt_status mixt__file_map_check(const mixt__file_map *map)
     bool cut = mixt__mapping_is_cut(map->mapping);
     if (!cut && map->data && !stat(map->path, &info)) // of its last page the rest is zeros, and no fault
         cut = info.st_dev == map->device && info.st_ino == map->inode && (uint64_t)info.st_size < map->bytes;
-    return cut ? mixt__fail(MIXT_ERROR_FILE, "%s: was cut while it was read: bring it back", map->path) : MIXT_OK;
+    return cut ? mixt__fail(MIXT_ERROR_FILE, "%s: was truncated while it was read: restore it", map->path) : MIXT_OK;
 }
 
 void mixt__file_map_close(mixt__file_map *map)
@@ -87,7 +87,8 @@ void mixt__file_map_close(mixt__file_map *map)
 
 static mixt_status refuse_existing(const char *path)
 {
-    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for it (--overwrite)",
+                      path);
 }
 
 static const char temporary_mark[] = ".tmp-"; // behind the name to be; then the process and the writer's number
@@ -268,7 +269,8 @@ static mixt_status move_into_place(const mixt__file_writer *writer)
             return refuse_existing(writer->path);
     }
     if (failed)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", writer->path, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be renamed to its final name: %s", writer->path,
+                          strerror(errno));
     return MIXT_OK;
 }
 
@@ -276,7 +278,7 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer)
 {
     mixt_status status = MIXT_OK;
     if (fsync(writer->fd) < 0) // delayed allocation reports a full disk here
-        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", writer->path, strerror(errno));
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be flushed to disk: %s", writer->path, strerror(errno));
     int fd = writer->fd;
     writer->fd = -1;
     if (close(fd) < 0 && status == MIXT_OK)

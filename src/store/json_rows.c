@@ -60,7 +60,7 @@ static mixt_status read_row(const char *path, int64_t line, const char *text, si
 {
     mixt_status status = mixt__json_parse(path, text, bytes, 0, row);
     if (status != MIXT_OK)
-        return status == MIXT_ERROR_FORMAT ? damaged(path, line, "it is no JSON") : status;
+        return status == MIXT_ERROR_FORMAT ? damaged(path, line, "it is not JSON") : status;
     if (!json_object_get(*row, "checksum"))
         return MIXT_OK;
     if (is_sealed(text, bytes)) {

@@ -220,9 +220,8 @@ static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t voc
             MIXT_TRY(add_entry(plan, index, rule, &found, vocab, positions));
     if (plan->count > before)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                      "tensor '%s' has no counterpart in the names of %s: this is another model", name,
-                      plan->names->family);
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "tensor '%s' does not exist in the names of %s: this is another model",
+                      name, plan->names->family);
 }
 
 mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__name_facts *facts,

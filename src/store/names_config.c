@@ -166,10 +166,10 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
     } else if (!same_value(expected, found) &&
                !(field->fact == MIXT_FACT(architecture) && same_architecture(expected, found))) {
         char *has = mixt__json_dumps(found, JSON_ENCODE_ANY), *needs = mixt__json_dumps(expected, JSON_ENCODE_ANY);
-        status = mixt__fail(MIXT_ERROR_FORMAT,
-                            "%s: %s is %s, the model here has %s: choose the model's sizes (net.…) to fit, or another "
-                            "file",
-                            path, field->key, has ? has : "?", needs ? needs : "?");
+        status = mixt__fail(
+            MIXT_ERROR_FORMAT,
+            "%s: %s is %s, the model here has %s: set the model's sizes (net.…) to match, or use another file", path,
+            field->key, has ? has : "?", needs ? needs : "?");
         free(has);
         free(needs);
     }

@@ -210,7 +210,7 @@ mixt_status mixt__rope_read(const mixt__names *names, const json_t *config, cons
         MIXT_TRY(read_scaling(config, scaling, path, type, f));
     if (!take(config, "rope_theta", &f->rope_theta) || !take(scaling, "rope_theta", &f->rope_theta) ||
         !(f->rope_theta > 0) || f->rope_local < 0)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: its numbers for rotary positions (rope_…) make no sense", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: its rope_… values are not possible", path);
     return MIXT_OK;
 }
 
@@ -240,7 +240,7 @@ mixt_status mixt__rope_check(const char *path, const mixt__name_facts *there, co
         {"window", (double)there->window, (double)facts->window}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].there != numbers[i].here)
-            return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %g, the model here has %g: choose net.%s to fit", path,
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %g, the model here has %g: set net.%s to match", path,
                               numbers[i].name, numbers[i].there, numbers[i].here, numbers[i].name);
     if (!same_divisors(&there->rope_short, &facts->rope_short) || !same_divisors(&there->rope_long, &facts->rope_long))
         return mixt__fail(MIXT_ERROR_FORMAT,

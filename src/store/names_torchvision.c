@@ -74,7 +74,7 @@ static mixt__name_differs compare(const usual_size *sizes, const mixt__file_tens
             if (!strcmp(here[i].name, sizes->tensor) && sizes->dim < here[i].rank)
                 has = here[i].dims[sizes->dim];
         if (has != sizes->size)
-            snprintf(found.text, sizeof found.text, "torchvision's %s has %s, this model has not", architecture,
+            snprintf(found.text, sizeof found.text, "torchvision's %s has %s, this model does not", architecture,
                      sizes->what);
     }
     return found;

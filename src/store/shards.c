@@ -39,7 +39,7 @@ static mixt_status part_of(shards *s, const char *name, mixt__safetensors **part
             return MIXT_OK;
         }
     if (!*name || strchr(name, '/'))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: names '%s', which is no file beside it", s->index, name);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: names '%s', but there is no such file beside it", s->index, name);
     if (!mixt__grow((void **)&s->parts, &s->capacity, s->count, sizeof *s->parts) ||
         !mixt__grow((void **)&s->names, &s->name_capacity, s->count, sizeof *s->names))
         return no_memory(s);
@@ -64,7 +64,7 @@ static mixt_status read_map(shards *s, json_t *map)
     {
         mixt__safetensors *part = NULL;
         if (!json_is_string(file))
-            return mixt__fail(MIXT_ERROR_FORMAT, "%s: the file of tensor '%s' is no text", s->index, tensor);
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: the file name of tensor '%s' is not a text", s->index, tensor);
         MIXT_TRY(part_of(s, json_string_value(file), &part));
         const mixt__file_tensor *found = mixt__safetensors_find(part, tensor);
         if (!found)

@@ -167,20 +167,20 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
     mixt__dims_text wants = mixt__dims_print(least.rank, least.dims);
     if (!tensor)
         return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
+                          "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip excludes names)",
                           w->path, both, wants.text);
     const char *part = strrchr(here, '.'); // of a layer: weight, bias
     int layer = part ? (int)(part - here) : (int)strlen(here);
     char advice[sizeof w->path + 64];
     advise_tokens(w, e, tensor, advice, sizeof advice);
     if (others)
-        return mixt__fail(
-            MIXT_ERROR_FORMAT,
-            "%s: tensor %s is of other %s; nothing was loaded (%sinit_new_head=%.*s draws that layer anew)", w->path,
-            both, others, advice, layer, here);
+        return mixt__fail(MIXT_ERROR_FORMAT,
+                          "%s: tensor %s is of other %s; nothing was loaded (%sinit_new_head=%.*s gives that layer new "
+                          "random weights)",
+                          w->path, both, others, advice, layer, here);
     return mixt__fail(MIXT_ERROR_FORMAT,
                       "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (%sinit_new_head=%.*s "
-                      "draws that layer anew)",
+                      "gives that layer new random weights)",
                       w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
                       wants.text, advice, layer, here);
 }
@@ -303,7 +303,7 @@ void mixt__weights_warning(const mixt__weights *w, char warning[MIXT_WEIGHTS_WAR
 {
     *warning = '\0';
     if (w->left)
-        snprintf(warning, MIXT_WEIGHTS_WARNING, "%s: %lld of its tensors %s not in the model here and left out: %s",
+        snprintf(warning, MIXT_WEIGHTS_WARNING, "%s: %lld of its tensors %s not in this model and left out: %s",
                  w->path, (long long)w->left, w->left == 1 ? "is" : "are", w->left_over);
 }
 

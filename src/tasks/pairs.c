@@ -29,7 +29,7 @@ static void close_space(space *s)
 
 static mixt_status no_memory(void)
 {
-    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the vectors of pictures and captions");
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the vectors of images and captions");
 }
 
 static mixt_status check_data(const mixt_data_info *info)
@@ -38,7 +38,7 @@ static mixt_status check_data(const mixt_data_info *info)
     if (info->array_count == 5 && !strcmp(info->arrays[0].name, "picture") &&
         !strcmp(info->arrays[1].name, "caption") && info->arrays[last].target && info->arrays[last].ids)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: has no pictures with captions", info->path);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: has no images with captions", info->path);
 }
 
 static mixt_status read_vectors(mixt_trainer *trainer, const mixt_data *data, space *s)
@@ -186,7 +186,7 @@ static mixt_status best_of(mixt_trainer *trainer, const mixt_data *data, int64_t
     space s = {0};
     int64_t samples = mixt_data_describe(data)->samples;
     if (first < 0 || count < 0 || top < 1 || first + count > samples)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "the closest %lld captions of pictures %lld to %lld: there are %lld",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "the closest %lld captions of images %lld to %lld: there are %lld",
                           (long long)top, (long long)first, (long long)(first + count - 1), (long long)samples);
     mixt_status status = open_space(trainer, data, &s);
     for (int64_t i = 0; status == MIXT_OK && i < count; i++) {

@@ -43,7 +43,7 @@ static mixt_status check_data(const mixt_data *data)
     if (whole && !strcmp(info->arrays[0].name, "user") && !strcmp(info->arrays[1].name, "item") &&
         info->arrays[0].ids && info->arrays[1].ids && info->target == MIXT_TARGET_VALUES)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: these are no ratings of items by users", info->path);
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: these are not ratings of items by users", info->path);
 }
 
 typedef struct rated {

@@ -224,7 +224,7 @@ static mixt_status check_shapes(const mixt_report *r, const mixt_trainer *t, con
         return mixt__fail(MIXT_ERROR_SHAPE, "%s (%s): samples of %lld numbers, but the model takes %lld", info->path,
                           info->split, (long long)info->input_elements, (long long)elements);
     if (r->values && info->target_elements != r->outputs)
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s (%s): %lld values a sample, but the model gives %lld", info->path,
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s (%s): %lld values per sample, but the model gives %lld", info->path,
                           info->split, (long long)info->target_elements, (long long)r->outputs);
     return MIXT_OK;
 }

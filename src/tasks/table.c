@@ -231,7 +231,7 @@ mixt_status mixt_table_predict(mixt_trainer *trainer, const mixt_data *like, con
     MIXT_TRY(mixt__options(mixt_table_options, &own, options));
     job j = {.trainer = trainer, .info = mixt_data_describe(like)};
     if (!mixt_table_is(path, like))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: is no table, or the model takes no rows of one", path);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: is not a table, or the model was not trained on one", path);
     mixt_status status = predict(&j, like, path, &own, predictions);
     mixt_inputs_close(j.inputs);
     mixt__free(j.sample);
@@ -252,7 +252,7 @@ void mixt_table_predictions_free(mixt_table_predictions *predictions)
 
 bool mixt_table_is(const char *path, const mixt_data *like)
 {
-    return path && mixt__need_open(like, "data") == MIXT_OK && mixt__csv_is_table(path) &&
-           like->info.input_rank == 1 && like->info.input_dtype == MIXT_DTYPE_FP32 &&
+    return path && mixt__need_open(like, "data") == MIXT_OK && mixt__csv_is_table(path) && like->info.input_rank == 1 &&
+           like->info.input_dtype == MIXT_DTYPE_FP32 &&
            (like->info.target == MIXT_TARGET_CLASS || like->info.target == MIXT_TARGET_VALUES);
 }

@@ -123,7 +123,7 @@ static mixt_status check(mixt_trainer *trainer, const mixt_data *data, int64_t *
     int64_t outputs, inputs = mixt__shape_count(&mixt__trainer_spec(trainer->inner)->input) /
                               mixt__trainer_spec(trainer->inner)->input.dims[0];
     if (info->target != MIXT_TARGET_TEXT || mixt_data_array_find(info, "target.length") < 0)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are no texts", info->kind, info->path);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are not texts", info->kind, info->path);
     MIXT_TRY(mixt_trainer_outputs(trainer, &outputs));
     *frames = outputs / info->classes;
     if (inputs != info->arrays[0].elements || outputs % info->classes || !*frames)

@@ -67,7 +67,7 @@ static mixt_status open_job(job *j, mixt_trainer *trainer, const mixt_tokenizer 
     *j = (job){.trainer = trainer, .tokenizer = tokenizer, .sizes = mixt__trainer_model(t)->user};
     MIXT_TRY(take_options(j, options));
     if (mixt__trainer_model(t)->fn != mixt__model_seq2seq)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model is no translator: only seq2seq translates");
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model does not translate: only seq2seq does");
     if (tokenizer->size != j->sizes->vocab || tokenizer->special.end < 0)
         return mixt__fail(MIXT_ERROR_DATA, "the model knows %lld tokens, the vocabulary has %lld: it is another one",
                           (long long)j->sizes->vocab, (long long)tokenizer->size);
@@ -351,7 +351,7 @@ static mixt_status check_data(const mixt_data *data)
     if (info->array_count == 4 && !strcmp(info->arrays[0].name, "source") && !strcmp(info->arrays[3].name, "target") &&
         info->arrays[0].rank == 1 && info->arrays[3].rank == 1)
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: these are no sentences and their translations", info->path);
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: these are not sentences and their translations", info->path);
 }
 
 static mixt_status read_pair(const mixt_data *data, const mixt_tokenizer *tokenizer, int64_t i, char *input,

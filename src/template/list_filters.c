@@ -18,7 +18,8 @@ static mixt_status member(mixt__tpl_run *run, const mixt__tpl_value *of, const m
     if (path->kind == MIXT_TPL_INT)
         return mixt__tpl_item(run, of, path, value);
     if (path->kind != MIXT_TPL_TEXT)
-        return mixt__tpl_fail_at(run, MIXT_ERROR_DATA, "the name of an attribute is no %s", mixt__tpl_type_name(path));
+        return mixt__tpl_fail_at(run, MIXT_ERROR_DATA, "the name of an attribute is a text, not a %s",
+                                 mixt__tpl_type_name(path));
     for (size_t at = 0; at <= path->size;) {
         const char *dot = memchr(path->text + at, '.', path->size - at);
         size_t size = dot ? (size_t)(dot - path->text) - at : path->size - at;

@@ -32,12 +32,12 @@ mixt_status mixt__tpl_unexpected(mixt__tpl_parser *parser, const char *wanted)
                                 [MIXT_TPL_TOKEN_BLOCK_END] = "'%}'",
                                 [MIXT_TPL_TOKEN_CONSTANT] = "a value"};
     if (token->kind == MIXT_TPL_TOKEN_NAME)
-        return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "'%.*s' where %s should stand",
+        return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "found '%.*s', expected %s",
                                 (int)(token->value.size < 64 ? token->value.size : 64), token->value.text, wanted);
     if (token->kind == MIXT_TPL_TOKEN_OP)
-        return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "'%s' where %s should stand",
+        return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "found '%s', expected %s",
                                 mixt__tpl_op_texts[token->op], wanted);
-    return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "%s where %s should stand",
+    return mixt__tpl_syntax(parser->lexer.name, token->line, MIXT_ERROR_FORMAT, "found %s, expected %s",
                             what[token->kind], wanted);
 }
 

@@ -159,7 +159,7 @@ mixt_status mixt__tpl_parse_arguments(mixt__tpl_parser *parser, mixt__tpl_node *
         bool keyword = parser->token.kind == MIXT_TPL_TOKEN_NAME && parser->next.kind == MIXT_TPL_TOKEN_OP &&
                        parser->next.op == MIXT_TPL_OP_ASSIGN;
         if (named && !keyword)
-            return mixt__tpl_unexpected(parser, "a named argument behind a named one");
+            return mixt__tpl_unexpected(parser, "an unnamed argument after a named one");
         named = keyword;
         if (keyword) {
             MIXT_TRY(mixt__tpl_new_node(parser, MIXT_TPL_NODE_KEYWORD, last));

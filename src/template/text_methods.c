@@ -31,8 +31,7 @@ static mixt_status number_or(mixt__tpl_run *run, const mixt__tpl_value *value, i
     *number = value->whole;
     return value->kind == MIXT_TPL_INT || value->kind == MIXT_TPL_BOOL
                ? MIXT_OK
-               : mixt__tpl_fail_at(run, MIXT_ERROR_DATA, "'%s' where a number should stand",
-                                   mixt__tpl_type_name(value));
+               : mixt__tpl_fail_at(run, MIXT_ERROR_DATA, "found '%s', expected a number", mixt__tpl_type_name(value));
 }
 
 static mixt_status strip_sides(mixt__tpl_run *run, const char *what, const mixt__tpl_value *self,

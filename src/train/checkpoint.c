@@ -304,10 +304,10 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
 {
     if (t->hand_gradients)
         return mixt__fail(MIXT_ERROR_STATE,
-                          "gradients made by hand are waiting: apply or discard them before a checkpoint");
+                          "gradients are pending (mixt_trainer_backward): apply or discard them before a checkpoint");
     if (t->broken)
         return mixt__fail(MIXT_ERROR_STATE,
-                          "a change of precision or a restore failed half way: there is no state to save");
+                          "a change of precision or a restore failed halfway: there is no valid state to save");
     MIXT_TRY(mixt__integrity_verify(t));
     MIXT_TRY(copy_arenas(s, t));
     MIXT_TRY(mixt__feedback_take(s, t));

@@ -46,7 +46,7 @@ static mixt_status check_room(const mixt__trainer *t, size_t beside, bool cut)
     if (!room || beside > room || own <= (room - beside) / (cut ? 2 : 1))
         return MIXT_OK; // a step that has no room itself is told as such
     if (beside || t->control)
-        snprintf(training, sizeof training, " beside training's %.2f", (double)mixt__trainer_memory(t).total / gib);
+        snprintf(training, sizeof training, " besides training's %.2f", (double)mixt__trainer_memory(t).total / gib);
     return mixt__fail(MIXT_ERROR_MEMORY,
                       "evaluating %lld sample%s at once needs %.2f GiB%s, %s has %.2f GiB free: lower train.eval_batch",
                       (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s", (double)own / gib,

@@ -60,7 +60,7 @@ static mixt_status read_step(const char *word, const char *text, mixt__fault *f)
     errno = 0;
     long long step = strtoll(text, &end, 10);
     if (end == text || *end || errno || step < 1 || !isdigit((unsigned char)*text))
-        return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': the update '%s' is no number of at least 1", word, text);
+        return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': the update '%s' is not a number of at least 1", word, text);
     f->step = step;
     return MIXT_OK;
 }
@@ -95,9 +95,8 @@ static mixt_status read_manner(const char *word, const char *manner, mixt__fault
         return MIXT_OK;
     return mixt__fail(
         MIXT_ERROR_CONFIG,
-        "faults: '%s': ':%s' is not known here; ':always' is for flips, ':same' and ':stuck' for those of "
-        "weights",
-        word, manner);
+        "faults: '%s': ':%s' is not an option; ':always' is for flips, ':same' and ':stuck' for flips of weights", word,
+        manner);
 }
 
 /** @param word one fault, which is taken apart @param whole the same for messages */

@@ -61,7 +61,7 @@ static mixt_status check_planned(const mixt__trainer *t)
 {
     if (has_room(t) && t->instrumented->plan.side_bytes <= mixt__trainer_layer_bytes(t))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_STATE, "a step that looks into layers needs more memory than was planned for it");
+    return mixt__fail(MIXT_ERROR_STATE, "a step with statistics of layers needs more memory than was planned");
 }
 
 /** Whether the instrumented steps of all lengths look at the same values in the same order. */
@@ -84,8 +84,7 @@ static mixt_status compile(mixt__trainer *t, const mixt__instrument *instrument)
     mixt_status status = mixt__lengths_compile(t, instrument, whole, &t->lengths.instrumented);
     if (status == MIXT_OK && !are_alike(t))
         status = mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                            "shorter batches have other values than the longest, which cannot be looked at together: "
-                            "set data.buckets=1");
+                            "batches of several lengths cannot be inspected together: set data.buckets=1");
     if (status != MIXT_OK)
         mixt__trainer_drop_instrumented(t);
     return status;

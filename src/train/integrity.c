@@ -290,8 +290,8 @@ static void describe(mixt__trainer *t, const mixt__integrity_word *w, int rank)
     if (rank >= 0)
         snprintf(on, sizeof on, " on rank %d", rank);
     snprintf(f->text, sizeof f->text,
-             "hardware: update %lld found the %s%s changed in memory%s since %s written: a bit has flipped, or "
-             "something wrote where it must not",
+             "hardware: update %lld found the %s%s changed in memory%s since %s written: a bit has flipped, or a "
+             "program wrote to the wrong place",
              (long long)w->step, f->what, of, on, w->kind == MIXT_DAMAGED_STATE ? "they were" : "it was");
     t->integrity.word = *w;
     t->integrity.found = true;
@@ -310,7 +310,7 @@ mixt_status mixt__integrity_take_in(mixt__trainer *t, int64_t step, const mixt__
         return MIXT_OK;
     if (!g->found)
         describe(t, &(mixt__integrity_word){step, damage->what, param_of(t, damage)}, rank_of(t));
-    return g->told ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s; go on from the last checkpoint", g->finding.text);
+    return g->told ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s; resume from the last checkpoint", g->finding.text);
 }
 
 mixt_status mixt__integrity_look(mixt__trainer *t, int64_t step)
@@ -361,7 +361,7 @@ mixt_status mixt__integrity_keep_frozen(mixt__trainer *t, const char *folder)
     if (!t->integrity.memory || !mixt__params_have_frozen(t->params))
         return MIXT_OK;
     if (mkdir(folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", folder, strerror(errno));
     return mixt__frozen_file_add(t->params, folder, &t->frozen_file, unused, &count);
 }
 

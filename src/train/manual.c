@@ -18,7 +18,7 @@ mixt_status mixt__trainer_need_gradients(const mixt__trainer *t)
 {
     return t->hand_gradients
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_STATE, "no gradients are waiting: call mixt_trainer_backward first");
+               : mixt__fail(MIXT_ERROR_STATE, "no gradients are pending: call mixt_trainer_backward first");
 }
 
 static mixt_status check_positive(const char *name, float value)

@@ -81,7 +81,8 @@ static mixt_status take(mixt__trainer *t)
     mixt__trainer_bytes bytes = mixt__trainer_prediction_bytes(t);
     size_t own = t->device->backend->host_memory ? bytes.host : bytes.device, room = mixt__device_available(t->device);
     if (t->params->shard.masters)
-        return mixt__fail(MIXT_ERROR_STATE, "ranks share the weights out (dist.zero=3): predict in one process");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "the weights are sharded between ranks (dist.zero=3): predict in one process");
     if ((room && own > room) || mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to predict %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");

@@ -13,7 +13,7 @@
 mixt_status mixt__save_folder(const mixt__save_request *r)
 {
     return mkdir(r->folder, 0777) && errno != EEXIST
-               ? mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", r->folder, strerror(errno))
+               ? mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", r->folder, strerror(errno))
                : MIXT_OK;
 }
 

@@ -73,8 +73,7 @@ static mixt_status check_room(const mixt__shadow *s)
     if (!room || need <= room)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_MEMORY,
-                      "a second pass over the model beside the trainer needs %.2f GiB, %s has %.2f GiB free: use a "
-                      "smaller train.batch",
+                      "a second pass over the model needs %.2f GiB, %s has %.2f GiB free: use a smaller train.batch",
                       (double)need / gib, s->trainer->device->backend->name, (double)room / gib);
 }
 

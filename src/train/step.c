@@ -289,7 +289,7 @@ static mixt_status begin(mixt__trainer *t)
 {
     if (t->hand_gradients)
         return mixt__fail(MIXT_ERROR_STATE,
-                          "gradients made by hand are waiting: apply or discard them before a whole step");
+                          "gradients are pending (mixt_trainer_backward): apply or discard them before a whole step");
     t->attempts++;
     return mixt__faults_begin(t);
 }

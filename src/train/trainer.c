@@ -98,8 +98,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
     if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.local.compression.kind != MIXT_COMPRESS_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "moments in %s and compressed exchanges do not go together: ranks that "
-                          "compress tell each other of their moments in fp32",
+                          "moments in %s cannot be combined with dist.compress, which sends moments in fp32",
                           mixt_dtype_name(t->settings.moments));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
     MIXT_TRY(mixt__adapters_check(t->train->graph));
@@ -198,8 +197,8 @@ static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, s
     double growing = (double)(m->activations + m->batches), fixed = (double)need - growing;
     double fits = floor((double)t->settings.batch * ((double)room - fixed) / growing);
     if (fits >= 1)
-        snprintf(text, size, "a batch of about %.0f would fit, or in a run train.memory=%.0fM, which makes it fit",
-                 fits, floor((double)room / 1048576.0 * 0.95));
+        snprintf(text, size, "a batch of about %.0f would fit; in a run train.memory=%.0fM makes it fit", fits,
+                 floor((double)room / 1048576.0 * 0.95));
     else
         snprintf(text, size, "use a smaller model");
 }
@@ -292,8 +291,7 @@ static mixt_status open_feed(mixt__trainer *t)
 static mixt_status need_whole(const mixt__trainer *t)
 {
     if (t->broken)
-        return mixt__fail(MIXT_ERROR_STATE,
-                          "a change of precision or a restore failed half way: save nothing, make a new trainer");
+        return mixt__fail(MIXT_ERROR_STATE, "a change of precision or a restore failed halfway: create a new trainer");
     return MIXT_OK;
 }
 

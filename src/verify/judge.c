@@ -84,8 +84,8 @@ static mixt_judgement judge_outputs(const mixt_verification *v, bool end)
         double ratio = (end ? r->trained : r->difference) / allowed;
         worst = ratio <= worst ? worst : ratio; // NaN stays
     }
-    const char *statistic = end ? "outputs at the end, next to what rounding the weights explains,"
-                                : "outputs at the start, next to what rounding the weights explains,";
+    const char *statistic = end ? "outputs at the end, compared with rounding the weights,"
+                                : "outputs at the start, compared with rounding the weights,";
     return of(worst < outputs_margin ? MIXT_VERDICT_YES : MIXT_VERDICT_NO, statistic, MIXT_UNIT_TIMES, worst,
               outputs_margin);
 }

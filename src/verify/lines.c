@@ -48,7 +48,7 @@ static void judge_speed(const mixt_verification *v, mixt_verify_line *l)
         }
     }
     l->value = lowest;
-    snprintf(note_of(l), MIXT_VERIFY_NOTE, "%.3g ms a step instead of %.3g%s%s", 1e3 * after, 1e3 * before,
+    snprintf(note_of(l), MIXT_VERIFY_NOTE, "%.3g ms per step instead of %.3g%s%s", 1e3 * after, 1e3 * before,
              v->seeds > 1 ? "; the lowest of all seeds" : "", lowest > l->threshold ? "" : cpu_excuse(v));
 }
 
@@ -108,7 +108,7 @@ static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
     if (v->seeds > 1)
         add(l, "; 95%% interval over %lld seeds %+.3f to %+.3f", (long long)v->seeds, r.low, r.high);
     if (all.mean < l->threshold && v->seeds < 2)
-        add(l, "; one seed says nothing about the spread");
+        add(l, "; one seed does not show the spread");
 }
 
 /** What the products of a step take, and what Tensor Cores did meanwhile; nothing is judged by it. */
@@ -119,7 +119,7 @@ static void tell_products(const mixt_verify_run *r, mixt_verify_line *l)
     add(l, "; products take %.0f%% of the time of a step, at %.3g GFLOP/s", 100 * r->products_share,
         r->products_flops / 1e9);
     if (!isnan(r->products_active))
-        add(l, ", and in them Tensor Cores were at work for %.1f%% of the time, by the GPU's own counters",
+        add(l, ", and in them Tensor Cores were busy for %.1f%% of the time, by the GPU's counters",
             100 * r->products_active);
 }
 
@@ -133,12 +133,11 @@ static void judge_tensor_cores(const mixt_verification *v, mixt_verify_line *l)
         tell_products(r, l);
         return;
     }
-    add(l,
-        "judged: the share of the matrix FLOPs of a step that kernels for Tensor Cores do, by the plan; not judged: ");
+    add(l, "measured: the share of the step's matrix FLOPs in kernels for Tensor Cores, by the plan; not measured: ");
     if (isnan(r->tensor_active))
-        add(l, "how busy they were, which this GPU does not let us count");
+        add(l, "their utilisation, because this GPU's counters are not accessible");
     else
-        add(l, "they were at work in %.1f%% of the time of training", 100 * r->tensor_active);
+        add(l, "they were busy for %.1f%% of the training time", 100 * r->tensor_active);
     tell_products(r, l);
 }
 
@@ -171,8 +170,8 @@ static void judge_output(const mixt_verification *v, mixt_verify_line *l)
     }
     l->value = start;
     add(l,
-        "mean |difference| of the outputs, of mean size %.2g, on a validation batch, at the weights that training "
-        "begins with; %.2g at those it ends with",
+        "mean |difference| of the outputs (mean size %.2g) on a validation batch, at the initial weights; %.2g at the "
+        "final ones",
         size, end);
     if (format == MIXT_DTYPE_NONE)
         return;
@@ -181,7 +180,7 @@ static void judge_output(const mixt_verification *v, mixt_verify_line *l)
         "; the format allows %.2g: that much comes from rounding the weights to %s's %d bits, all arithmetic in FP32",
         rounding, mixt_dtype_name(format), (int)lround(-log2(mixt__dtype_roundoff(format))));
     if (rounding >= l->threshold)
-        add(l, ", so that less than %g is more than it can give", l->threshold);
+        add(l, ", so that less than %g is not possible", l->threshold);
 }
 
 /** NaN never does. */

@@ -308,7 +308,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
 static void tell_run(job *j, const mixt_verify_run *r)
 {
     char text[200], loss[32];
-    snprintf(text, sizeof text, "seed %lld, %s: loss %s, %.2f ms an update", (long long)j->seed, j->precision,
+    snprintf(text, sizeof text, "seed %lld, %s: loss %s, %.2f ms per update", (long long)j->seed, j->precision,
              mixt__progress_loss(loss, r->loss), 1e3 * r->step_seconds);
     tell(j, MIXT_PROGRESS_PART, r->loss, r->accuracy, text);
 }
@@ -340,21 +340,19 @@ static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
 static mixt_status check(mixt_verification *v, const mixt_verify_options *o)
 {
     if (v->seeds < 1 || v->seeds > MIXT_VERIFY_SEEDS_MAX || o->steps < 0)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld seeds, %lld steps: from 1 to %d seeds, steps at least 1",
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld seeds, %lld steps: expected 1 to %d seeds and at least 1 step",
                           (long long)v->seeds, (long long)o->steps, MIXT_VERIFY_SEEDS_MAX);
     if (v->first_seed > INT64_MAX - (v->seeds - 1))
-        return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld leaves no room for %lld seeds", (long long)v->first_seed,
+        return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld is too large for %lld seeds", (long long)v->first_seed,
                           (long long)v->seeds);
     if (!strcmp(v->precision, "fp32"))
-        return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
-                                             "precision=bf16");
+        return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: set the one to verify, as in precision=bf16");
     if (v->price < 0 || isinf(v->price) || isinf(v->target_loss) || v->target_accuracy < 0 || v->target_accuracy > 1 ||
         (!isnan(v->target_loss) && !isnan(v->target_accuracy)))
-        return mixt__fail(
-            MIXT_ERROR_ARGUMENT,
-            "price %g, target of loss %g, of accuracy %g: no negative price, a finite loss or an accuracy "
-            "up to 1, and not both, are expected",
-            v->price, v->target_loss, v->target_accuracy);
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "price %g, target of loss %g, of accuracy %g: expected no negative price, and a finite loss "
+                          "or an accuracy up to 1, not both",
+                          v->price, v->target_loss, v->target_accuracy);
     return mixt_policy_open(v->precision, &v->policy);
 }
 

@@ -50,7 +50,7 @@ cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/5-validated.yaml || fail 
 grep -q '^  adopt_validated:' runs/adopt-a/versions/5-policy.yaml || fail "a policy without its evidence: $(cat runs/adopt-a/versions/5-policy.yaml)"
 grep -q '^# Mixed precision for a: adopted' runs/adopt-a/report.md && grep -q '| validated | compare |' runs/adopt-a/report.md || fail "the report: $(cat runs/adopt-a/report.md)"
 page=$(sed -n 's/.*id="lead-data">//p' runs/adopt-a/report.html)
-for part in '"verdict":"adopted: [a-z0-9]*","mood":"good"' '"title":"What was decided"' '"title":"The proof: FP32 against ' '"title":"Is it safe, is it worth it?"' \
+for part in '"verdict":"adopted: [a-z0-9]*","mood":"good"' '"title":"What was decided"' '"title":"The validation: FP32 against ' '"title":"Is it safe? Is it worth it?"' \
     '"title":"Memory of a step, by role"' '"activations"' 'u003csvg' '"commands":\["mixt adopt runs/adopt-a/original.yaml --name a --undo"' 'adopt_validated' '"title":"The configuration to use"'; do
     grep -q -- "$part" <<<"$page" || fail "the page lacks $part"
 done
@@ -61,7 +61,7 @@ sum=$(cat "${files[@]}" | cksum)
 adopt 0 a.yaml "${options[@]}" --json
 cmp -s out whole && [ "$(cat "${files[@]}" | cksum)" = "$sum" ] || fail "a second call: $(diff whole out)"
 adopt 0 a.yaml "${options[@]}"
-grep -q '^adopted: 5 of 5 stages done' out && grep -q '^safe: yes; loss' out && grep -q '^smaller: yes; memory saved' out && grep -q '^to be used: runs/adopt-a/adopted.yaml' out && grep -q '^to go back: ' out || fail "in words: $(cat out)"
+grep -q '^adopted: 5 of 5 stages done' out && grep -q '^safe: yes; loss' out && grep -q '^smaller: yes; memory saved' out && grep -q '^use: runs/adopt-a/adopted.yaml' out && grep -q '^to undo: ' out || fail "in words: $(cat out)"
 
 # ---- killed ----
 
@@ -93,7 +93,7 @@ cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/4-tuned.yaml || fail "ado
 adopt 0 a.yaml "${options[@]}" --from tuned --to tuned --json
 [ "$(field done) $(field config)" = '4 "runs/adopt-a/versions/6-tuned.yaml"' ] || fail "--from tuned: $(cat out)"
 adopt 0 a.yaml --history
-[ "$(grep -c 'taken back$' out)" = 2 ] && grep -q 'version 6, tuned' out && grep -q '^  because ' out && grep -q '^  evidence ' out || fail "--history: $(cat out)"
+[ "$(grep -c 'undone$' out)" = 2 ] && grep -q 'version 6, tuned' out && grep -q '^  because ' out && grep -q '^  evidence ' out || fail "--history: $(cat out)"
 for _ in 1 2 3 4; do adopt 0 a.yaml --undo -q; done
 [ -e runs/adopt-a/adopted.yaml ] && fail "nothing is adopted, and yet there is adopted.yaml"
 adopt 1 a.yaml --undo
@@ -107,7 +107,7 @@ adopt 3 a.yaml "${options[@]}" verify.memory=99 --name greedy --json
 adopt 0 a.yaml --margin 20% --for memory --steps 30 --name whole --json
 [ ! -e runs/compare-adopt-whole-4 ] && grep -q '"stage":"validated","name":"search"' out || fail "the search's pairs: $(cat out)"
 adopt 4 a.yaml --margin 0.0001% --for memory --steps 30 --name open --budget 20s
-grep -q '^undecided: 5 of 5' out && grep -q '^safe: undecided; .*more pairs' out && grep -q '^in question: runs/adopt-open/versions/4-tuned.yaml' out || fail "undecided: $(cat out)"
+grep -q '^undecided: 5 of 5' out && grep -q '^safe: undecided; .*more pairs' out && grep -q '^undecided: runs/adopt-open/versions/4-tuned.yaml' out || fail "undecided: $(cat out)"
 "$mixt" train runs/adopt-open/versions/4-tuned.yaml out=open train.steps=2 -q || fail "the policy in question cannot be trained with"
 # A tuned policy that loses: the one format of `mixed` is asked about before FP32 stays.
 adopt 0 a.yaml "${options[@]}" --name second --to tuned -q
@@ -115,7 +115,7 @@ printf 'version: 1\ndefault: fp16\nloss_scale: 1e30\n' >runs/adopt-second/versio
 adopt 0 a.yaml "${options[@]}" --name second --json
 [ "$(field outcome) $(field precision)" = '"adopted" "fp16"' ] && grep -q '"name":"compare",.*B diverged in 6 of 6 pairs.*"name":"compare-mixed",.*"good":true' out ||
     fail "a tuned policy that loses: $(cat out)"
-grep -q '"title":"The proof: FP32 against fp16' runs/adopt-second/report.html && [ -e runs/compare-adopt-second-3 ] || fail "the second proof on the page"
+grep -q '"title":"The validation: FP32 against fp16' runs/adopt-second/report.html && [ -e runs/compare-adopt-second-3 ] || fail "the second proof on the page"
 adopt 1 a.yaml "${options[@]}" train.lr=0 --name still
 grep -q 'FP32 itself does not train' err || fail "a baseline that learns nothing: $(cat err)"
 
@@ -131,7 +131,7 @@ csv=("${options[@]}" --name data --json)
 adopt 0 rows.yaml "${csv[@]}" --to formats
 tail -200 kept.csv >rows.csv
 adopt 1 rows.yaml "${csv[@]}" --to mixed
-grep -q 'adopt-data/baseline and runs/adopt-data/mixed saw different data' err && [ ! -e runs/adopt-data/mixed ] || fail "data that changed on the way: $(cat err)"
+grep -q 'adopt-data/baseline and runs/adopt-data/mixed used different data (' err && [ ! -e runs/adopt-data/mixed ] || fail "data that changed on the way: $(cat err)"
 cp kept.csv rows.csv
 adopt 0 rows.yaml "${csv[@]}" --to mixed
 [ "$(field done)" = 3 ] || fail "with the data back: $(cat out)"

@@ -31,7 +31,7 @@ damage() { sed "$1$2" whole >$history; cmp -s whole $history && fail "line $1 wa
 lines=$(wc -l <whole)
 [ "$lines" -ge 4 ] && [ "$(grep -c '"checksum":"[0-9a-f]\{16\}"}$' whole)" = "$lines" ] || fail "rows without a checksum: $(cat whole)"
 damage 2 's/"/x/'
-refused 2 'it is no JSON'
+refused 2 'it is not JSON'
 damage 2 's/"stage":"b/"stage":"c/'
 refused 2 'its checksum is another'
 for line in $(seq "$lines"); do
@@ -41,7 +41,7 @@ done
 truncate -s -1 $history && printf x >>$history
 refused "$lines" 'no end of line'
 sed '/"stage":"baseline","version"/d' whole >$history
-refused "$((lines - 1))" 'a row before it is lost'
+refused "$((lines - 1))" 'an earlier row is missing:'
 
 # Rows of an older version have no checksum; a row cut short is none.
 sed 's/,"checksum":"[0-9a-f]*"}$/}/' whole >$history && printf '{"undo":"form' >>$history

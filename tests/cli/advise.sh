@@ -68,18 +68,18 @@ grep -q '"precision":"fp16"' out && grep -q '"loss_scale":"dynamic"' out || fail
 
 advise 0 net.yaml --machine v100
 grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
-    grep -q '^bf16 .* no units  *the machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
+    grep -q '^bf16 .* no units  *this machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
 [ -s err ] && fail "said on standard error: $(cat err)"
-grep -q '^safe: undecided; loss .*, margin 0.5%; predicted, 6 more pairs would tell$' out && grep -q '^to prove  *mixt verify net.yaml precision=fp16 measures it$' out || fail "what would prove it: $(cat out)"
+grep -q '^safe: undecided; loss .*, margin 0.5%; predicted, 6 more pairs would decide$' out && grep -q '^to verify  *mixt verify net.yaml precision=fp16$' out || fail "what would prove it: $(cat out)"
 grep -q 'the largest batch that fits is 64: the data has no more samples for an update$' out || fail "64 samples, and all of them fit: $(cat out)"
 advise 0 net.yaml --machine a100
-grep -q '^cost of the whole run at 1.84 an hour: .*dollars' out || fail "the currency of the profile: $(cat out)"
+grep -q '^cost of the whole run at 1.84 per hour: .*dollars' out || fail "the currency of the profile: $(cat out)"
 advise 0 net.yaml --machine a100 --cost 3/h
-grep -q '^cost of the whole run at 3.00 an hour: in the currency of --cost\.$' out || fail "the currency of --cost: $(cat out)"
+grep -q '^cost of the whole run at 3.00 per hour: in the currency of --cost\.$' out || fail "the currency of --cost: $(cat out)"
 advise 1 net.yaml --machine v100 --memory 1M
 grep -q 'nothing fits' out || fail "1 MiB: $(cat out)"
 advise 0 net.yaml --machine v100 --memory 16M
-grep -q 'so that it fits: train.memory=16M plans it so' out && grep -q '^decided by memory' out || fail "16 MiB: $(cat out)"
+grep -q 'to make it fit: set train.memory=16M' out && grep -q '^decided by memory' out || fail "16 MiB: $(cat out)"
 advise 0 net.yaml --machine h100 --lose 0
 grep -q '^precision  *fp32' out && grep -q '^decided by accuracy' out || fail "--lose 0: $(cat out)"
 
@@ -132,7 +132,7 @@ done
 # ---- why it is not faster ----
 
 advise 0 tiny.yaml net.hidden='[511]' train.batch=512 data.limit=2000 --machine v100
-grep -q 'unaligned products  *a dimension of 511 is no multiple of 8, .*: make it 512: fc' out || fail "a dimension of 511: $(cat out)"
+grep -q 'unaligned products  *a dimension of 511 is not a multiple of 8, so that .*: make it 512: fc' out || fail "a dimension of 511: $(cat out)"
 advise 0 tiny.yaml --machine h100
 grep -q 'launches of small ops' out && grep -q 'a small batch  *train.batch=64 instead of 32' out || fail "small work: $(cat out)"
 

@@ -43,7 +43,7 @@ cmp -s calm/model.safetensors full/model.safetensors || fail "auto.steer changes
 
 # what is not allowed is not done; the end has a reason, and the last good state stays
 "$mixt" train loud.yaml out=bound auto.steer=true auto.may=rollback,skip -q 2>err && fail "nothing helped, and it went on"
-grep -q 'nothing more that auto.may and auto.retries allow' err && grep -q 'the last good state is saved' err || fail "bound: $(cat err)"
+grep -q 'auto.may and auto.retries allow nothing more after' err && grep -q 'the last good state is saved' err || fail "bound: $(cat err)"
 [ "$(grep -c '"action":"skip"' bound/events.jsonl)" = 2 ] || fail "bound: $(cat bound/events.jsonl)"
 tail -1 bound/events.jsonl | grep -q '"severity":"critical".*"action":"stop"' || fail "bound ends with $(tail -1 bound/events.jsonl)"
 good=$(tail -1 bound/events.jsonl | sed 's/.*"back":\([0-9]*\).*/\1/')

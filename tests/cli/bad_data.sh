@@ -112,33 +112,33 @@ carried_run
 writing_run
 
 refused <<'CASES'
-smoothing of values         | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.label_smoothing=0.1 train.batch=8 | 1 | is for classes
-mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | go together: mean with std
-masks for pictures          | train tiny.yaml out=x data.mask=0.2                 | 1 | 'mask' means nothing to digits
-crops of a text             | train gpt.yaml out=x data.crop=8                    | 1 | 'crop' means nothing to text
-tokens of pictures          | train tiny.yaml out=x data.seq=8                    | 1 | 'seq' means nothing to digits
-a shape of texts            | train gpt.yaml out=x data.shape=8x8                 | 1 | 'shape' means nothing to text
-classes of a text           | train gpt.yaml out=x data.classes=8                 | 1 | 'classes' means nothing to text
-numbers of a text           | train gpt.yaml out=x data.normalise=none            | 1 | 'normalise' means nothing to text
+smoothing of values         | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.label_smoothing=0.1 train.batch=8 | 1 | label_smoothing is for classification, but the targets of
+mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | data: mean and std go together: set both, for all channels or
+masks for pictures          | train tiny.yaml out=x data.mask=0.2                 | 1 | 'mask' is not for digits
+crops of a text             | train gpt.yaml out=x data.crop=8                    | 1 | 'crop' is not for text
+tokens of pictures          | train tiny.yaml out=x data.seq=8                    | 1 | 'seq' is not for digits
+a shape of texts            | train gpt.yaml out=x data.shape=8x8                 | 1 | 'shape' is not for text
+classes of a text           | train gpt.yaml out=x data.classes=8                 | 1 | 'classes' is not for text
+numbers of a text           | train gpt.yaml out=x data.normalise=none            | 1 | 'normalise' is not for text
 half a second less silence  | train speech.yaml out=x data.tail=-0.5              | 1 | tail -0.5, expected 0 to 60, or -1 for none
 rows for a conv net         | train tiny.yaml out=x model=convnet net.hidden=[] data.kind=csv data.path=good.csv | 1 | needs images
 sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
-number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, the classes before are words
+number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, but the classes before are words: use numbers
 missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=error | 1 | hole.csv: line 7, column 2: '' is missing
 missing cells, what to do   | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=median | 2 | data.missing: expected one of error, mean, zero, drop, fill, found 'median'
-missing cells of pictures   | train tiny.yaml out=x data.missing=mean            | 1 | 'missing' means nothing to digits
+missing cells of pictures   | train tiny.yaml out=x data.missing=mean            | 1 | 'missing' is not for digits
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
-archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
+archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is not a text file but a ZIP or NPZ archive
 damaged archive             | train tiny.yaml out=x data.kind=auto data.path=archive.npz | 1 | archive.npz: has no list of members at its end
-UTF-16 as a text            | train gpt.yaml out=x data.path=wide.txt             | 1 | wide.txt: offset 1: a zero byte: it is no text
+UTF-16 as a text            | train gpt.yaml out=x data.path=wide.txt             | 1 | wide.txt: offset 1: a zero byte: it is not a text file; name its kind with data.kind,
 IDX of the test part alone  | train tiny.yaml out=x data.kind=idx data.path=testonly | 1 | holds only a test part (testonly/t10k-images-idx3-ubyte)
-data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | say where it is with data.path
+data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | set data.path=… to its file or folder
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
 sentences missing           | train phrases.yaml out=x data.path=nowhere           | 1 | nowhere: No such file
-text as tokens              | train gpt.yaml out=x data.kind=tokens data.path=words.txt net.vocab=30000 | 1 | words.txt: is a text, not tokens: read it with data.kind=text
+text as tokens              | train gpt.yaml out=x data.kind=tokens data.path=words.txt net.vocab=30000 | 1 | words.txt: is a text, not tokens: use data.kind=text, or 'mixt tokenize'
 German text as tokens       | train gpt.yaml out=x data.kind=tokens data.path=umlauts.txt net.vocab=30000 | 1 | umlauts.txt: is a text, not tokens
-tokens of other words       | train gpt.yaml out=x data.kind=tokens data.path=words.tokens data.vocab=phrases/words | 1 | words.tokens: was made with another vocabulary or tokenizer than the one named, phrases/words
+tokens of other words       | train gpt.yaml out=x data.kind=tokens data.path=words.tokens data.vocab=phrases/words | 1 | words.tokens: was made with another vocabulary or tokenizer than the given one, phrases/words
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
 data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
 ratings cut off              | train mf.yaml out=x data.path=starscut.dat            | 1 | starscut.dat: line 5 has 2 fields: expected user, item, rating and perhaps time
@@ -150,8 +150,8 @@ features cut off             | train mf.yaml out=x data.items=filmscut.dat      
 an item with features twice  | train mf.yaml out=x data.items=filmstwice.dat          | 1 | filmstwice.dat: line 3: item a has a line already
 features of other items      | train mf.yaml out=x data.items=filmsother.dat          | 1 | filmsother.dat: none of its 2 lines names a rated item
 features that are not there  | train mf.yaml out=x data.users=nobody.dat              | 1 | nobody.dat: No such file
-the age of digits            | train tiny.yaml out=x data.kind=digits data.path= data.split_by=time | 1 | 'split_by' means nothing to digits
-features of digits           | train tiny.yaml out=x data.kind=digits data.path= data.items=filmscut.dat | 1 | 'items' means nothing to digits
+the age of digits            | train tiny.yaml out=x data.kind=digits data.path= data.split_by=time | 1 | 'split_by' is not for digits
+features of digits           | train tiny.yaml out=x data.kind=digits data.path= data.items=filmscut.dat | 1 | 'items' is not for digits
 ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
 texts cut off                | train texts.yaml out=x data.path=saidcut.tsv          | 1 | saidcut.tsv: line 7 has 1 field, those before 2
 texts without a label        | train texts.yaml out=x data.path=saidnan.tsv          | 1 | saidnan.tsv: line 3, column 2: 'NaN': the label is missing
@@ -165,12 +165,12 @@ a vocabulary of no words     | train texts.yaml out=x data.vocab_size=8         
 texts for a language model   | train texts.yaml out=x model=gpt                      | 1 | model gpt needs tokens, the data has labelled texts
 plain text for classes       | train texts.yaml out=x data.kind=text data.path=words.txt | 1 | model bert_classify needs labelled texts
 another pooling              | train texts.yaml out=x net.pool=max                   | 2 | net.pool: expected one of auto, first, mean, found 'max'
-a column for plain text      | train gpt.yaml out=x data.text=1                      | 1 | 'text' means nothing to text
+a column for plain text      | train gpt.yaml out=x data.text=1                      | 1 | 'text' is not for text
 pictures for ratings         | train mf.yaml out=x data.kind=digits data.path=       | 1 | model mf needs ratings of items by users, the data has
-pairs of unequal length      | train phrases.yaml out=x data.path=phrasesshort           | 1 | phrasesshort/train.en has 3 lines, phrasesshort/train.de 1: line by line they must say the same
+pairs of unequal length      | train phrases.yaml out=x data.path=phrasesshort           | 1 | phrasesshort/train.en has 3 lines, phrasesshort/train.de 1: each line must be the translation of the other
 pairs in one language        | train phrases.yaml out=x data.path=phrasesone             | 1 | its train part has a file for .en but none for .de
-pairs that are no text       | train phrases.yaml out=x data.path=phraseszero            | 1 | phraseszero/train.en: offset 1: a zero byte: it is no text
-pairs without a language     | train phrases.yaml out=x data.source=                   | 1 | from which language to which? Set data.source and data.target
+pairs that are no text       | train phrases.yaml out=x data.path=phraseszero            | 1 | phraseszero/train.en: offset 1: a zero byte: it is not a text file; name its kind with data.kind,
+pairs without a language     | train phrases.yaml out=x data.source=                   | 1 | the languages are not known: set data.source and data.target
 pairs of a third language    | train phrases.yaml out=x data.target=fr                 | 1 | its train part has a file for .en but none for .fr
 pairs without a tab          | train phrases.yaml out=x data.path=phrases.tsv data.source= data.target= | 1 | phrases.tsv: line 2 has no field 2: expected both languages with a tab between
 pairs of no column           | train phrases.yaml out=x data.path=phrases.tsv            | 1 | data.source=en: of a file with both languages it is a column, 1 to 64
@@ -179,53 +179,53 @@ pairs by bytes               | train phrases.yaml out=x data.vocab= data.tokeniz
 pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_size=99 | 1 | data: vocab_size 99, expected 257
 pairs for a classifier       | train phrases.yaml out=x model=mlp net.layers=0 net.width=0 net.heads=0 | 1 | model mlp needs images or rows of numbers, the data has sentences and their translations
 pictures for a translator    | train phrases.yaml out=x data.kind=digits data.path= data.source= data.target= data.vocab= | 1 | model seq2seq needs sentences and their translations, the data has
-languages of pictures        | train tiny.yaml out=x data.source=en                  | 1 | 'source' means nothing to digits
-learn without a folder       | tokenize phrases/train.en --train                       | 2 | --train: name the folder of the new vocabulary by --out DIR
+languages of pictures        | train tiny.yaml out=x data.source=en                  | 1 | 'source' is not for digits
+learn without a folder       | tokenize phrases/train.en --train                       | 2 | --train needs --out DIR, the folder of the new vocabulary
 learn and decode             | tokenize phrases/train.en --train --out w --decode      | 2 | --train learns a vocabulary
 learn too few tokens         | tokenize phrases/train.en --train --out w --size 256    | 2 | 256
-learn from no text           | tokenize phraseszero/train.en --train --out w           | 1 | phraseszero/train.en: offset 1: a zero byte: it is no text
-a size of nothing learned    | tokenize phrases/train.en --size 300                    | 2 | --size 300: only with --train
+learn from no text           | tokenize phraseszero/train.en --train --out w           | 1 | phraseszero/train.en: offset 1: a zero byte: it is not a text file; name its kind with data.kind,
+a size of nothing learned    | tokenize phrases/train.en --size 300                    | 2 | --size 300 needs --train
 two files of tokens          | tokenize phrases/train.en phrases/train.de                | 2 | phrases/train.de: one FILE at a time
-WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: 2000 bytes of samples are promised, 1000 are there
+WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: its header says 2000 bytes of samples, but it has 1000
 WAV of another coding       | train speech.yaml out=x data.path=wavlaw            | 1 | wavlaw/no_2.wav: samples are mu-law of 8 bits
-WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is no sound
-WAV of another rate         | train speech.yaml out=x data.path=wavrate           | 1 | wavrate/yes_4.wav: 16000 samples a second, but others have 8000; set data.rate
+WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is not a sample of sound
+WAV of another rate         | train speech.yaml out=x data.path=wavrate           | 1 | wavrate/yes_4.wav: 16000 samples per second, but others have 8000; set data.rate
 sound that is not read      | train speech.yaml out=x data.path=wavflac           | 1 | wavflac/no_1.flac: cannot be read: convert it to WAV
-text without a tab          | train spoken.yaml out=x data.labels=lines.tsv       | 1 | lines.tsv:2: expected the name of a recording, a tab, and what is said
-text that is no UTF-8       | train spoken.yaml out=x data.labels=lines8.tsv      | 1 | lines8.tsv:2: is no text in UTF-8
-all recordings held out     | train speech.yaml out=x data.val_files=*.wav         | 1 | wav: all 8 recordings are called as val_files says: '*.wav'; none is left to train on
+text without a tab          | train spoken.yaml out=x data.labels=lines.tsv       | 1 | lines.tsv:2: expected the name of a recording, a tab, and its text
+text that is no UTF-8       | train spoken.yaml out=x data.labels=lines8.tsv      | 1 | lines8.tsv:2: is not UTF-8 text
+all recordings held out     | train speech.yaml out=x data.val_files=*.wav         | 1 | wav: all 8 recordings match val_files='*.wav'; none is left to train on
 recording without a text    | train spoken.yaml out=x data.labels=linesfew.tsv    | 1 | wav/yes_2.wav: has no line in linesfew.tsv, nor has its class 'yes'
-two texts for one           | train spoken.yaml out=x data.labels=linestwice.tsv  | 1 | linestwice.tsv:3: 'no' has a text already, in line 1
+two texts for one           | train spoken.yaml out=x data.labels=linestwice.tsv  | 1 | linestwice.tsv:3: 'no' has another text in line 1
 LibriSpeech text cut off    | train spoken.yaml out=x data.labels=cut.trans.txt   | 1 | cut.trans.txt:2: expected the name of a recording, a space
 no such texts               | train spoken.yaml out=x data.labels=none.tsv        | 1 | none.tsv: No such file
 texts for words drawn       | train spoken.yaml out=x data.path= data.labels=lines.tsv | 1 | need recordings
 recording past a sample     | train spoken.yaml out=x data.seconds=0.05           | 1 | no_1.wav: lasts 0.12 seconds, but samples are 0.05 long
-texts for pictures' models  | train spoken.yaml out=x model=mlp net.channels=[]   | 1 | model mlp needs images or rows of numbers, the data has recordings and what is said in them
-texts of pictures           | train tiny.yaml out=x data.task=text                | 1 | targets are classes and cannot be read as text
-fewer frames than letters   | train spoken.yaml data.tail=-1 out=x net.channels=4,4,4          | 1 | no recording has outputs enough for its letters: the first, wav/no_1.wav, needs 2 and has 1, one every 8 frames
-hidden layers and channels  | train spoken.yaml out=x net.hidden=4                | 1 | has either hidden layers or channels
-smoothing of letters        | train spoken.yaml out=x train.label_smoothing=0.1   | 1 | train.label_smoothing is for classes, but the targets of wav are texts
-classes of letters          | train spoken.yaml out=x data.classes=5              | 1 | 'classes' means nothing where targets are texts
+texts for pictures' models  | train spoken.yaml out=x model=mlp net.channels=[]   | 1 | model mlp needs images or rows of numbers, the data has recordings and the text in them
+texts of pictures           | train tiny.yaml out=x data.task=text                | 1 | targets are classes, not text
+fewer frames than letters   | train spoken.yaml data.tail=-1 out=x net.channels=4,4,4          | 1 | no recording has enough outputs for its letters: the first, wav/no_1.wav, needs 2 and has 1, one every 8 frames
+hidden layers and channels  | train spoken.yaml out=x net.hidden=4                | 1 | takes either hidden layers or channels of convolutions: leave
+smoothing of letters        | train spoken.yaml out=x train.label_smoothing=0.1   | 1 | train.label_smoothing is for classification, but the targets of wav are texts
+classes of letters          | train spoken.yaml out=x data.classes=5              | 1 | 'classes' is not for targets that are texts
 beam out of range           | predict run wav/no_1.wav --beams 1001                 | 2 | --beams
-WAV of no class             | train speech.yaml out=x data.path=wavname           | 1 | wavname/yes.wav: of which class?
+WAV of no class             | train speech.yaml out=x data.path=wavname           | 1 | wavname/yes.wav: unknown class: expected CLASS_….wav, or one folder for each
 folder without WAV          | train speech.yaml out=x data.path=folder            | 1 | folder: holds no WAV files
 no such recordings          | train speech.yaml out=x data.path=nowhere           | 1 | audio:nowhere: no such folder
-test part of no file        | train speech.yaml out=x data.test_files=x*          | 1 | no recording is called as test_files says: 'x*'; the first is no_1.wav
-part of words drawn         | train speech.yaml out=x data.path= data.val_files=x* | 1 | val_files and test_files need recordings
-too many mel bands          | train speech.yaml out=x data.mels=300               | 1 | holds no line of the spectrum
+test part of no file        | train speech.yaml out=x data.test_files=x*          | 1 | no recording matches test_files='x*'; the first is no_1.wav
+part of words drawn         | train speech.yaml out=x data.path= data.val_files=x* | 1 | audio: val_files, test_files and labels need recordings: set
+too many mel bands          | train speech.yaml out=x data.mels=300               | 1 | covers no line of the spectrum, which has
 mask of all bands           | train speech.yaml out=x data.mel_mask=40            | 1 | data.mel_mask=40 hides all of the 40 bands
 mask of all frames          | train speech.yaml out=x data.time_mask=100000       | 1 | data.time_mask=100000 hides all of the
 rate out of range           | train speech.yaml out=x data.rate=900000            | 2 | data.rate: 900000 is out of range
-frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' means nothing to digits
+frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' is not for digits
 words too short to pool     | train speech.yaml out=x net.channels=4,4,4,4,4,4    | 1 | to nothing
-clip without pictures       | train clips.yaml out=x data.path=clipempty          | 1 | clipempty/left/2: a clip without pictures
-clip of too few pictures    | train clips.yaml out=x data.path=clipfew            | 1 | clipfew/left/2: a clip of 3 pictures, but a sample has 4 frames
+clip without pictures       | train clips.yaml out=x data.path=clipempty          | 1 | clipempty/left/2: a clip without frames (
+clip of too few pictures    | train clips.yaml out=x data.path=clipfew            | 1 | clipfew/left/2: a clip of 3 frames, but a sample has 4 frames
 clip of two sizes           | train clips.yaml out=x data.path=clipsize           | 1 | clipsize/left/2/3.pgm: 17 x 16 pixels, but the clip's first frame has 16 x 16
-picture beside clips        | train clips.yaml out=x data.path=cliploose          | 1 | cliploose/right/1.pgm: a picture beside clips
+picture beside clips        | train clips.yaml out=x data.path=cliploose          | 1 | cliploose/right/1.pgm: an image beside clips: a clip is a folder of images
 no such clips               | train clips.yaml out=x data.path=nowhere            | 1 | video:nowhere: no such folder
 clips of no frame           | train clips.yaml out=x data.frames=-1               | 2 | data.frames: -1 is out of range
-clips for pictures          | train tiny.yaml out=x data.frames=4                 | 1 | 'frames' means nothing to digits
-stages past a clip's end    | train clips.yaml out=x net.channels=[2,2,2,2]       | 1 | 4 stages halve clips of 4 frames of 16 x 16 to nothing; at most 3 channels fit
+clips for pictures          | train tiny.yaml out=x data.frames=4                 | 1 | 'frames' is not for digits
+stages past a clip's end    | train clips.yaml out=x net.channels=[2,2,2,2]       | 1 | 4 stages reduce clips of 4 frames of 16 x 16 to nothing; at most 3 channels fit
 clip that does not move     | train clips.yaml out=x data.kind=moving data.path=16x16 data.crop=0 data.frames=1 | 1 | does not move
 predict of a recording      | predict run wav/no_1.wav                            | 1 | is a recording, but the model was trained on samples
 predict of a cut recording  | predict run wavcut/yes_3.wav                        | 1 | is a recording, but the model was trained on samples
@@ -248,14 +248,14 @@ NPY with NaN                | train tiny.yaml out=x data.kind=npy data.path=nan.
 NPY without labels          | train tiny.yaml out=x data.kind=npy data.path=alone/good.npy | 1 | name their file with data.labels=FILE
 no such NPY                 | train tiny.yaml out=x data.kind=npy data.path=words.txt data.labels=labels.npy | 1 | not a .npy file
 a class that is none        | train tiny.yaml out=x data.kind=csv data.path=fraction.csv data.task=classes | 1 | fraction.csv: line 32: class 1.5 is not a whole number
-digits as values            | train tiny.yaml out=x data.task=values              | 1 | targets are classes and cannot be read as values
-text as classes             | train gpt.yaml out=x data.task=classes              | 1 | targets are tokens and cannot be read as classes
+digits as values            | train tiny.yaml out=x data.task=values              | 1 | targets are classes, not values
+text as classes             | train gpt.yaml out=x data.task=classes              | 1 | targets are tokens, not classes
 no such task                | train tiny.yaml out=x data.task=words               | 2 | data.task
 validation of no lines      | train tiny.yaml out=x data.kind=csv data.path=unseen train.batch=8 | 1 | unseen/val.csv: only a header line, no data
 patience without validation | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0 train.batch=8 train.early_stop=2 | 1 | set data.val_fraction
-captions without a tab       | train pair.yaml out=x data.kind=pairs data.path=untabbed | 1 | untabbed/captions.tsv:1: expected a picture's file, a tab and its caption
+captions without a tab       | train pair.yaml out=x data.kind=pairs data.path=untabbed | 1 | untabbed/captions.tsv:1: expected an image's file, a tab and its caption
 captions of no picture       | train pair.yaml out=x data.kind=pairs data.path=undrawn | 1 | undrawn/captions.tsv:1: undrawn/a.ppm: no such file
-pictures without captions    | train pair.yaml out=x                              | 1 | model pair needs pictures with captions, the data has (28, 28, 1) images
+pictures without captions    | train pair.yaml out=x                              | 1 | model pair needs images with captions, the data has (28, 28, 1) images
 CSV with an open quote      | train tiny.yaml out=x data.kind=csv data.path=quote.csv data.missing=error | 1 | quote.csv: line 32, column 4:
 NPY of complex numbers      | train tiny.yaml out=x data.kind=npy data.path=complex.npy data.labels=labels.npy | 1 | complex.npy: type '<c8' is not one that mixt reads
 NPY with a label too few    | train tiny.yaml out=x data.kind=npy data.path=good.npy data.labels=fewer.npy | 1 | fewer.npy: 60 labels, but good.npy holds 64 samples
@@ -263,18 +263,18 @@ gzip bomb as IDX            | train tiny.yaml out=x data.kind=idx data.path=bomb
 gzip bomb as CSV            | train tiny.yaml out=x data.kind=csv data.path=bomb.csv.gz | 1 | bomb.csv.gz: unpacks to more than 200 times its size
 gzip bomb as CIFAR          | train tiny.yaml out=x data.kind=cifar data.path=cifarbomb | 1 | cifarbomb/data_batch_1.bin.gz: unpacks to more than 200 times its size
 IDX that promises too much  | predict run many-images-idx3-ubyte                  | 1 | asks for 128000000016: the file is cut off
-no part left to train on    | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0.999 train.batch=8 | 1 | leave none to train on
+no part left to train on    | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0.999 train.batch=8 | 1 | samples none is left for training after
 share of more than all      | train tiny.yaml out=x data.val_fraction=1.5         | 2 | data.val_fraction: 1.5 is out of range
 predict without the data    | predict carried train:0                             | 1 | away.csv: No such file
 eval of damaged facts       | predict facts good.npy                              | 1 | facts/inputs.json:2:0:
 predict of another shape    | predict run good.npy                                | 1 | good.npy: samples of shape [4], but the model was trained on [28, 28, 1]
-predict of short integers   | predict run shorts.npy                              | 1 | shorts.npy: integers of another size than the bytes
-predict of a text           | predict run words.txt                               | 1 | words.txt: offset 0: no picture: expected PPM, PGM (P6, P5), PNG or JPEG
+predict of short integers   | predict run shorts.npy                              | 1 | shorts.npy: integers, but the model was trained on bytes: save them as
+predict of a text           | predict run words.txt                               | 1 | words.txt: offset 0: not an image: expected PPM, PGM (P6, P5), PNG or JPEG
 predict of nothing          | predict run none.png                                | 1 | none.png: No such file
-predict of a folder         | predict run folder                                  | 1 | folder: is a directory, expected a picture, a WAV file, a .npy or .npz array or IDX images
+predict of a folder         | predict run folder                                  | 1 | folder: is a directory, expected an image, a WAV file, a .npy or .npz array or IDX images
 predict past the end        | predict run test:999999                             | 1 | test:999999: sample 999999, but there are 256
 predict of an archive       | predict run archive.npz                             | 1 | archive.npz: has no list of members at its end
-predict with a writer       | predict writer words.txt                            | 1 | writer: is a language model: 'mixt generate writer' lets it write
+predict with a writer       | predict writer words.txt                            | 1 | writer: is a language model: use 'mixt generate writer'
 interlaced PNG              | predict run laced.png                               | 1 | laced.png: PNG: is interlaced; save it without interlacing
 PNG of too many pixels      | predict run vast.png                                | 1 | vast.png: PNG: 60000 x 60000 pixels: none, or too many
 PNG cut off                 | predict run cut.png                                 | 1 | cut.png: offset 8: PNG: the file is cut off

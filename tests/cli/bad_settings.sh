@@ -53,10 +53,10 @@ new head of no layer        | train tiny.yaml out=x init=run init_new_head=zz   
 no amount of memory         | train tiny.yaml out=x train.memory=12X              | 2 | train.memory: expected an amount of memory as in 900M or 12G, found '12X'
 memory below 0              | train tiny.yaml out=x train.memory=-1G              | 2 | train.memory: expected an amount of memory
 no way to fit               | train tiny.yaml out=x train.memory_may=splt         | 2 | train.memory_may: expected a list of recompute, split, keep, found 'splt' (did you mean split?)
-too little memory           | train tiny.yaml out=x train.memory=10K              | 1 | no plan of this run is within 10.0 KiB
+too little memory           | train tiny.yaml out=x train.memory=10K              | 1 | this run does not fit into 10.0 KiB
 fault of no kind            | train tiny.yaml out=x faults=nan_dta@3                | 1 | faults: 'nan_dta@3': no kind 'nan_dta' (did you mean nan_data?)
 fault without a step        | train tiny.yaml out=x faults=nan_data               | 1 | faults: 'nan_data': write kind@step
-fault at no step            | train tiny.yaml out=x faults=lr@-3                  | 1 | faults: 'lr@-3': the update '-3' is no number of at least 1
+fault at no step            | train tiny.yaml out=x faults=lr@-3                  | 1 | faults: 'lr@-3': the update '-3' is not a number of at least 1
 fault that never comes      | train tiny.yaml out=x faults=lr@900                 | 1 | faults: 'lr@900': update 900 never comes, the run makes 8
 fault without a layer       | train tiny.yaml out=x faults=overflow@3             | 1 | faults: 'overflow@3': name the layer
 fault of another layer      | train tiny.yaml out=x faults=overflow@3:fc.7        | 1 | faults: overflow@3: the model has no layer 'fc.7' (did you mean fc.0?)
@@ -65,7 +65,7 @@ fault in fused layers       | train tiny.yaml out=x faults=flip_activation@3:fc.
 NaN among tokens            | train gpt.yaml out=x faults=nan_data@3              | 1 | faults: nan_data@3: the inputs are int32, which cannot be NaN
 split that does not divide  | train tiny.yaml out=x train.split=7                 | 1 | split 7: must divide the batch
 plan for no memory          | plan tiny.yaml --memory lots                        | 2 | --memory: train.memory: expected an amount of memory
-links of one process        | plan tiny.yaml --machine h100                       | 1 | --machine says what ranks send to each other takes: it needs --ranks
+links of one process        | plan tiny.yaml --machine h100                       | 1 | --machine gives the time of communication: it needs --ranks
 links of no machine         | plan tiny.yaml --ranks 2 --machine nosuch           | 1 | nosuch
 plan for no ranks           | plan tiny.yaml --ranks 0                            | 2 | --ranks: 0 is out of range: must be from 1
 batch for too little memory | plan tiny.yaml --largest-batch --memory 10K         | 1 | not even a batch of 1 fits
@@ -78,10 +78,10 @@ batch of none               | train tiny.yaml out=x train.batch=0               
 too many threads            | train tiny.yaml out=x threads=5000                  | 2 | threads: 5000 is out of range
 seed beyond 64 bits         | train tiny.yaml out=x seed=99999999999999999999     | 2 | does not fit 64 bits
 loss scale of 0             | train tiny.yaml out=x train.loss_scale=0            | 2 | train.loss_scale: 0 is out of range
-names of weights, no weights | train tiny.yaml out=x init_skip=fc                   | 1 | init names no weights
+names of weights, no weights | train tiny.yaml out=x init_skip=fc                   | 1 | is set, but init is empty: it names the weights to start from
 loss scale out of range     | train tiny.yaml out=x train.loss_scale=1e-30        | 1 | loss_scale '1e-30': must be auto, dynamic, none or a number from 2^-24
 scale below its floor       | train tiny.yaml out=x train.scale_init=0.5          | 1 | must not be less than train.scale_floor
-nothing to train            | train tiny.yaml out=x train.epochs=0                | 1 | one of them must say when to stop
+nothing to train            | train tiny.yaml out=x train.epochs=0                | 1 | train.steps are both 0: set one of them, to say when to stop
 not a setting               | train tiny.yaml out=x tarin.lr                      | 2 | settings are of the form key=value
 no configuration            | train                                               | 2 | missing argument CONFIG
 configuration missing       | train none.yaml                                     | 1 | none.yaml: cannot be opened
@@ -98,7 +98,7 @@ size the model has not      | train tiny.yaml out=x net.heads=2                 
 heads of a GRU              | train gpt.yaml out=x model=gru                      | 1 | model gru
 GRU over digits             | train tiny.yaml out=x model=gru net.hidden=[]       | 1 | model gru needs tokens, the data has (28, 28, 1) images
 heads that do not divide    | train gpt.yaml out=x net.heads=3                    | 1 | net.heads must divide net.width
-images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] net.channels=4,4,4,4,4,4 | 1 | halve images of 28 x 28 to nothing
+images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] net.channels=4,4,4,4,4,4 | 1 | layers reduce images of 28 x 28 to nothing
 no such depth               | train tiny.yaml out=x model=resnet net.hidden=[] net.depth=19 | 1 | no depth 19
 warm-up of onecycle         | train tiny.yaml out=x train.schedule=onecycle train.warmup=5 | 1 | rises by itself
 fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10
@@ -132,8 +132,8 @@ pictures for words          | train tiny.yaml out=x model=speech net.hidden=[]  
 pictures for clips          | train tiny.yaml out=x model=c3d net.channels=[2]    | 1 | model c3d needs clips
 run directory exists        | train tiny.yaml out=run                             | 1 | run directory run exists already
 run directory is a file     | train tiny.yaml out=tiny.yaml                       | 1 | run directory tiny.yaml exists already
-run directory in a file     | train tiny.yaml out=tiny.yaml/x                     | 1 | cannot make run directory tiny.yaml/x
-run directory not allowed   | train tiny.yaml out=/proc/x                         | 1 | cannot make run directory /proc/x
+run directory in a file     | train tiny.yaml out=tiny.yaml/x                     | 1 | cannot create run directory tiny.yaml/x
+run directory not allowed   | train tiny.yaml out=/proc/x                         | 1 | cannot create run directory /proc/x
 run directory here          | train tiny.yaml out=.                               | 1 | run directory . exists already
 model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | training needs 16
 model that would not        | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | GiB free: use a smaller model
@@ -142,7 +142,7 @@ plan for no device          | plan tiny.yaml --device cdua                      
 plan of nothing             | plan none.yaml                                      | 1 | none.yaml: cannot be opened
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
-plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 draws that layer anew
+plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 gives that layer new random weights)
 plan with no teacher         | plan tiny.yaml distill.teacher=none                  | 1 | distill.teacher: none: no such folder
 train with a file as teacher | train tiny.yaml out=x distill.teacher=tiny.yaml      | 1 | distill.teacher: tiny.yaml: no such folder
 teacher of all the loss      | train tiny.yaml out=x distill.weight=2               | 2 | distill.weight: 2 is out of range

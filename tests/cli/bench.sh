@@ -56,7 +56,7 @@ measure mlp --precision fp32
 # items/s and ms describe the same step.
 awk -v ms="$(number ms)" -v rate="$(number items_s)" 'BEGIN { r = ms * rate / 128e3; exit !(r > 0.999 && r < 1.001) }' ||
     fail "$(number items_s) items/s do not fit $(number ms) ms"
-"$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 | grep -q 'mlp fp32, batch 8, 1 threads: .* ms a step' || fail "bench for people"
+"$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 | grep -q 'mlp fp32, batch 8, 1 threads: .* ms per step' || fail "bench for people"
 "$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 --profile | grep -Eq 'fc.0 +matmul' || fail "bench --profile names no layer"
 profile=$("$mixt" bench gpt --precision bf16 --batch 1 --seq 16 --steps 1 --threads 1 --device cpu --profile --json) || fail "bench --profile --json: status $?"
 for word in products attention norms pointwise loss optimizer optimizer_step layer_norm_grad; do

@@ -181,7 +181,7 @@ PY
 "$mixt" export unnamed --out noname >out 2>err && grep -q 'no tokenizer is written' err || fail "tokens of no known vocabulary: $(cat err)"
 [ "$(ls noname)" = $'config.json\ninputs.json\nmodel.safetensors' ] || fail "tokens of no known vocabulary: $(ls noname)"
 "$mixt" generate unnamed >out 2>err && fail "text of tokens that nobody named"
-grep -q 'the vocabulary can be named as data.vocab' err || fail "text of tokens that nobody named: $(cat err)"
+grep -q 'has no tokenizer: use token ids (--prompt-ids, --ids), or,' err || fail "text of tokens that nobody named: $(cat err)"
 # bytes as a byte-pair vocabulary: the same tokens
 head -c 2000 data/text.txt >some.txt
 printf 'a\n\303\244\t\377 z' >>some.txt
@@ -257,8 +257,8 @@ warned "" "$mixt" eval arrays $given
 grep -q '^arrays on all: .*over 120 targets' out || fail "all of a given set: $(cat out)"
 warned "other/x.npy: is not the data that arrays was trained on" "$mixt" eval arrays ${given//gone/other}
 warned "other/text.txt: is not the data that bpe was trained on" "$mixt" eval bpe data.path=other/text.txt
-refused "only keys of the data (data.…) can be given" "$mixt" eval arrays train.lr=1
-refused "1 channels, but the set it should be like (data/x.npy) has 3" "$mixt" eval arrays data.kind=idx data.path=gone/idx data.labels=
+refused ": only keys data." "$mixt" eval arrays train.lr=1
+refused "1 channels, but the data it must match (data/x.npy) has 3" "$mixt" eval arrays data.kind=idx data.path=gone/idx data.labels=
 refused "samples of shape [16, 4, 3], but arrays was trained on [8, 8, 3]" "$mixt" eval arrays data.path=gone/tall.npy data.labels=gone/few.npy
 mv other/images/bee other/images/dog
 refused "class 1 is 'cow', but images was trained with 'bee' there" "$mixt" eval images data.path=other/images
@@ -283,8 +283,8 @@ PY
     refused "$1" "$mixt" predict bad probe.npy
     grep -qF bad/inputs.json err || fail "$2: the file is not named: $(cat err)"
 }
-damage 'is of version 9, this mixt knows 1' 'facts["version"] = 9'
-damage 'is no description of inputs' 'facts["format"] = "other"'
+damage 'has version 9, this version of mixt reads 1' 'facts["version"] = 9'
+damage 'is not a description of inputs written by mixt' 'facts["format"] = "other"'
 damage '"mean" is missing or wrong' 'facts["data"]["mean"] = [0.5]'
 damage '"std" is missing or wrong' 'facts["data"]["std"][1] = 0'
 damage '"input_shape" is missing or wrong' 'facts["data"]["input_shape"][0] = -8'

@@ -30,7 +30,7 @@ refused "dist.compress 'topk:1': expected none, topk:1%" dist.compress=topk:1
 refused "dist.compress 'powersgd:65': expected none" dist.compress=powersgd:65
 refused "dist.compress_after '120%': expected a number of updates" dist.compress=topk:1% dist.compress_after=120%
 refused 'dist.compress=topk:1% and dist.reduce=bf16' dist.compress=topk:1% dist.reduce=bf16
-refused 'dist.compress=topk:1%: every rank makes updates with moments of its own, which dist.zero=1' dist.compress=topk:1% dist.zero=1
+refused 'dist.compress=topk:1%: every rank has moments of its own, which dist.zero=1' dist.compress=topk:1% dist.zero=1
 refused 'dist.compress=topk:1%: each of the 2 ranks has weights .*mpirun -n 2' dist.compress=topk:1% dist.ranks=2
 
 "$mixt" train run.yaml out=alone -q && "$mixt" train run.yaml out=alone-c dist.compress=topk:1% -q || fail "one rank"
@@ -53,8 +53,8 @@ bits() {
     planned=$(sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/' plan.json)
     grep -q "\"memory\":$planned," "$name/metrics.jsonl" || fail "$name: planned $planned bytes, $(grep -o '"memory":[0-9]*' "$name/metrics.jsonl" | head -1)"
     sent=$(sed -n 's/^ranks .* and update, \([0-9]*\) bytes instead of.*/\1/p' said)
-    "$mixt" plan run.yaml --ranks "$n" "$@" | grep -q "($sent bytes) an update" || fail "$name: $sent bytes an update, planned: $("$mixt" plan run.yaml --ranks "$n" "$@" | tail -1)"
-    grep -q '^ranks .* bytes sent a rank; compressed exchanges took' said || fail "$name: $(cat said)"
+    "$mixt" plan run.yaml --ranks "$n" "$@" | grep -q "($sent bytes) per update; each writes its part of checkpoints" || fail "$name: $sent bytes an update, planned: $("$mixt" plan run.yaml --ranks "$n" "$@" | tail -1)"
+    grep -q '^ranks .* bytes sent per rank; compressed exchanges took' said || fail "$name: $(cat said)"
 }
 seq 20000 >text
 tokens='data.kind=text data.path=text data.samples=0 data.limit=200 data.seq=16 data.tokenizer=bytes net.layers=1 net.width=32'
@@ -71,20 +71,20 @@ same plain never # a compressed run is a plain one until it compresses
 ranks 2 "$mixt" train run.yaml out=six6 dist.compress=topk:1% train.validate_every=99 2>said >out
 ranks 2 "$mixt" train run.yaml out=nine dist.compress=topk:1% train.validate_every=99 train.steps=9 2>said-nine >out
 each=$(sed -n 's/^ranks .* and update, \([0-9]*\) bytes instead of.*/\1/p' said)
-six=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said)
-nine=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said-nine)
+six=$(sed -n 's/^ranks *\([0-9]*\) bytes sent per rank; compressed exchanges took.*/\1/p' said)
+nine=$(sed -n 's/^ranks *\([0-9]*\) bytes sent per rank; compressed exchanges took.*/\1/p' said-nine)
 [ $((nine - six)) = $((3 * each)) ] || fail "3 updates more sent $((nine - six)) bytes more, not 3 times $each"
 
 # so are those of updates that send all gradients, and the plan's sum over the run, with all that is left in the last
 ranks 2 "$mixt" train run.yaml out=full dist.compress=topk:1% dist.compress_after=5 train.validate_every=99 2>said-full >out
-full=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said-full)
+full=$(sed -n 's/^ranks *\([0-9]*\) bytes sent per rank; compressed exchanges took.*/\1/p' said-full)
 "$mixt" plan run.yaml --ranks 2 dist.compress=topk:1% --json >plan.json
 whole=$(sed 's/.*"rank_whole_sent":\([0-9]*\).*/\1/' plan.json)
 [ $((full - six)) = $((3 * (whole - each))) ] || fail "3 updates whole sent $((full - six)) bytes more, not 3 times $whole - $each"
 run=$(sed 's/.*"rank_run_sent":\([0-9]*\).*/\1/' plan.json)
 all=$((run - 2 * whole - 3 * each))
 [ $((all - whole)) -gt 0 ] && [ $((all - whole)) -lt 64 ] && [ $((six - run)) = $((full - 5 * whole - all)) ] || fail "the plan of a run: $(grep -o '"rank_.*' plan.json), sent $six and $full"
-"$mixt" plan run.yaml --ranks 2 dist.compress=topk:1% | grep -q "^before that 2 updates with all gradients: .* ($whole bytes) each; with the last, .* ($run bytes) in all" || fail "the plan does not tell of both phases"
+"$mixt" plan run.yaml --ranks 2 dist.compress=topk:1% | grep -q "^before that 2 updates with all gradients: .* ($whole bytes) each; with the last one, which sends the rest, .* ($run bytes) in all" || fail "the plan does not tell of both phases"
 
 # ---- an overflow on one rank: all skip, as if all had overflowed ----
 

@@ -54,7 +54,7 @@ grep -q '"persists":true' flip_activation:always/events.jsonl || fail "a machine
 "$mixt" train net.yaml out=stuck faults=flip_weight@260:fc.1:stuck -q 2>err && fail "a stuck bit was endured"
 [ "$(grep -c '"found":"hardware"' stuck/events.jsonl)" = "$(grep -c '"kind":"diagnosis"' stuck/events.jsonl)" ] ||
     fail "a stuck bit: $(cat stuck/events.jsonl)"
-grep -q 'from the very state .* go on from the last good state on another machine' err || fail "a stuck bit: $(cat err)"
+grep -q 'from the same state from which it had.*resume from the last good state on another machine' err || fail "a stuck bit: $(cat err)"
 "$mixt" train net.yaml out=often faults=flip_weight@110:fc.1:same,flip_weight@170:fc.1:same,flip_weight@230:fc.1:same -q 2>err &&
     fail "three flips of a bit were endured"
 [ "$(grep -c '"action":"rollback"' often/events.jsonl)" = 2 ] || fail "often: $(cat often/events.jsonl)"

@@ -105,7 +105,7 @@ train gpt.yaml out=of-file data.kind=tokens data.path=squares.tokens distill.tea
 refused "foxes.tokens was made with another tokenizer than the teacher's" gpt.yaml data.kind=tokens data.path=foxes.tokens distill.teacher=squarer
 refused "other tokens: token 256 is '" gpt.yaml data.kind=tokens data.path=foxes.tokens data.vocab=foxes distill.teacher=squarer
 train gpt.yaml out=roomy net.vocab=400 train.steps=2
-refused "distill.teacher=roomy: scores 400 tokens, the student 256: net.vocab=400 makes them as many" gpt.yaml distill.teacher=roomy
+refused "distill.teacher=roomy: has 400 tokens, the student 256: set net.vocab=400" gpt.yaml distill.teacher=roomy
 
 cat >words.yaml <<'YAML'
 model: bert_classify
@@ -138,7 +138,7 @@ refused "distill.teacher: nowhere: no such folder" student.yaml distill.teacher=
 refused "distill.teacher: .: holds no config.yaml" student.yaml distill.teacher=.
 refused "distill.teacher=taught: inputs of another shape: the teacher's (28, 28, 1), the data's (20, 20, 1)" student.yaml data.crop=20
 refused "other tokens: the teacher's 256, the data's 300" gpt.yaml distill.teacher=writer data.kind=tokens data.path=ids.bin net.vocab=300
-refused "texts are longer than it knows places: the teacher's (32), the data's (64)" gpt.yaml distill.teacher=writer data.seq=64
+refused "texts are longer than its context: the teacher's (32), the data's (64)" gpt.yaml distill.teacher=writer data.seq=64
 refused "distill.teacher=taught: other targets: the teacher's classes, the data's tokens" gpt.yaml distill.teacher=taught
 refused "distill.weight: 1.5 is out of range" student.yaml distill.weight=1.5
 refused "distill.temperature: 0 is out of range" student.yaml distill.temperature=0

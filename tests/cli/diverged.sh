@@ -16,7 +16,7 @@ train: {epochs: 0, steps: 200, batch: 16, lr: 3}
 Y
 "$mixt" train gpt.yaml out=lost -q 2>err
 [ $? = 1 ] || fail "a run that ended worse than it began: $(tail -1 lost/metrics.jsonl)"
-[ "$(grep -c 'diverged: the run ends worse than it began' err)" = 1 ] || fail "said: $(cat err)"
+[ "$(grep -c 'diverged: the run ends worse than it started: the loss is' err)" = 1 ] || fail "said: $(cat err)"
 tail -1 lost/events.jsonl | grep -q '"severity":"critical","cause":"loss_anomaly".*diverged' || fail "events: $(tail -1 lost/events.jsonl)"
 [ -s lost/model.safetensors ] || fail "the weights are gone"
 "$mixt" train gpt.yaml out=lost-json --json >out 2>err && fail "--json: status 0"

@@ -59,7 +59,7 @@ train resnet.yaml resnet
 "$mixt" export resnet --out resnet-out --json | grep -q '"tensors":122' || fail "resnet18 has not 122 tensors"
 grep -q '"architecture": "resnet18"' resnet-out/config.json || fail "resnet: config.json"
 "$mixt" export resnet --out resnet-out --overwrite >out 2>err || fail "export resnet"
-grep -q "torchvision's resnet18 has a width of 64, this model has not" err || fail "a width that torchvision has not: $(cat err)"
+grep -q "torchvision's resnet18 has a width of 64, this model does not" err || fail "a width that torchvision has not: $(cat err)"
 grep -q '"in_channels": 1,' resnet-out/config.json && grep -q '"torchvision": false' resnet-out/config.json || fail "resnet: $(cat resnet-out/config.json)"
 train resnet.yaml whole net.width=64 data.kind=random data.path=8x8x3 data.classes=2 data.samples=16 train.steps=1
 "$mixt" export whole >out 2>err && [ ! -s err ] && grep -q '"torchvision": true' whole/export/config.json || fail "resnet18 as torchvision has it: $(cat err)"
@@ -81,9 +81,9 @@ refused "its table has 256 tokens: 1000 of them cannot be real" "$mixt" export g
 [ -e more ] && fail "a refused export left its folder"
 
 # ---- nothing is overwritten, nothing is loaded by halves ----
-refused "gpt/export/model.safetensors: exists already: choose another name, or give --overwrite" "$mixt" export gpt
+refused "gpt/export/model.safetensors: exists already: choose another name, or replace it with --overwrite" "$mixt" export gpt
 rm gpt/export/model.safetensors
-refused "gpt/export/config.json: exists already: choose another name, or give --overwrite" "$mixt" export gpt
+refused "gpt/export/config.json: exists already: choose another name, or replace it with --overwrite" "$mixt" export gpt
 [ -e gpt/export/model.safetensors ] && fail "a refused export wrote half of it"
 "$mixt" export gpt --overwrite >out || fail "export --overwrite"
 refused "n_head is 2, the model here has 4" "$mixt" train gpt.yaml -q out=bad net.heads=4 init=gpt/export
@@ -117,7 +117,7 @@ done
 # ---- a new head, frozen layers ----
 "$mixt" train resnet.yaml out=tuned net.classes=12 init=resnet-out init_new_head=fc train.freeze='conv1,bn1,layer*' 2>err >out ||
     { fail "fine-tuning"; cat err; }
-grep -q "drawn, not loaded: fc.weight, fc.bias" err || fail "fine-tuning says nothing of the new head"
+grep -q "init: random, not loaded: fc.weight, fc.bias" err || fail "fine-tuning says nothing of the new head"
 "$mixt" export tuned --out tuned-out >out || fail "export tuned"
 refused "expected a float tensor [12," "$mixt" train resnet.yaml -q out=bad net.classes=12 init=resnet-out
 
@@ -126,7 +126,7 @@ printf 'model: mlp\ndevice: cpu\nnet: {hidden: [4]}\ndata: {kind: digits, limit:
 train mlp.yaml mlp
 "$mixt" export mlp >out 2>err || fail "export mlp"
 grep -q "keep mixt's names" err || fail "export mlp says nothing of its names"
-refused "of mlp, every row is written" "$mixt" export mlp --vocab 5 --out counted
+refused "of mlp every row is written" "$mixt" export mlp --vocab 5 --out counted
 train mlp.yaml mlp-back init=mlp/export train.lr=0 train.weight_decay=0
 same_weights mlp mlp-back || fail "mlp: weights changed on the way out and back"
 

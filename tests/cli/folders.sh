@@ -49,7 +49,7 @@ refused "num_hidden_layers is 2, the model here has 1" "$mixt" train plain.yaml 
 
 "$mixt" tokenize text.txt --train --size 270 --out words >/dev/null || fail "tokenize --train"
 "$mixt" train gpt.yaml data.vocab=words out=worded -q train.steps=1 && "$mixt" export worded --out hf-worded >out || fail "a gpt with words"
-refused "expected a float tensor [256, 32]; nothing was loaded (data.vocab=hf-worded reads the data with the tokens of the file; init_new_head=wte draws that layer anew)" \
+refused "expected a float tensor [256, 32]; nothing was loaded (data.vocab=hf-worded reads the data with the tokens of the file; init_new_head=wte gives that layer new random weights)" \
     "$mixt" train gpt.yaml init=hf-worded out=no -q
 refused "nothing was loaded (data.vocab=worded/vocab reads" "$mixt" train gpt.yaml init=worded out=no -q
 "$mixt" train gpt.yaml init=hf-worded data.vocab=hf-worded out=reworded -q train.steps=1 2>err || { fail "init with the folder's tokens"; cat err; }
@@ -64,14 +64,14 @@ cmp -s llama.ids shards.ids || fail "several files write otherwise"
 sed -i 's/{"weight_map": {/&"model.extra.weight": "model-1.safetensors",/' shards/model.safetensors.index.json
 refused "tensor 'model.extra.weight' is not in model-1.safetensors" "$mixt" generate shards
 sed -i 's,: "model-1.safetensors",: "../model-1.safetensors",' shards/model.safetensors.index.json
-refused "which is no file beside it" "$mixt" generate shards
+refused "', but there is no such file beside it" "$mixt" generate shards
 
 # ---- tensors that nobody takes: layers too many are refused, others are counted ----
 rm -rf extra && cp -r hf-llama extra && mv extra/model.safetensors extra/model-1.safetensors
 header='{"score.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"score.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
 { printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0\\0\\0\\0\\0" "$header"; } >extra/model-2.safetensors
 { printf '{"weight_map": {"score.weight": "model-2.safetensors", "score.bias": "model-2.safetensors"'; for name in $names; do printf ', %s: "model-1.safetensors"' "$name"; done; printf '}}'; } >extra/model.safetensors.index.json
-left='extra/model.safetensors.index.json: 2 of its tensors are not in the model here and left out: score'
+left='extra/model.safetensors.index.json: 2 of its tensors are not in this model and left out: score'
 "$mixt" generate extra --device cpu -n 20 -t 0 -q --prompt 'the cat' --ids >extra.ids 2>err || { fail "generate extra"; cat err; }
 cmp -s llama.ids extra.ids && grep -qF "mixt: warning: $left" err || { fail "generate: says nothing of tensors left out"; cat err; }
 "$mixt" eval extra --device cpu data.path=text.txt >out 2>err || { fail "eval extra"; cat err; }
@@ -106,7 +106,7 @@ altered '"hidden_size": 32' '"hidden_size": -1' 'hidden_size is -1'
 refused "has no checkpoint 'last'" "$mixt" generate hf-llama --checkpoint last
 refused "is a language model" "$mixt" predict hf-llama text.txt
 rm -f other/*; cp hf-llama/config.json hf-llama/model.safetensors other
-refused 'has no tokenizer: give a prompt as token ids' "$mixt" generate other
+refused 'has no tokenizer: use token ids (--prompt-ids, --ids), or,' "$mixt" generate other
 "$mixt" generate other --device cpu --prompt-ids "$(printf 'the cat' | od -An -tu1 | xargs | tr ' ' ,)" -n 20 -t 0 -q --ids >bare.ids || fail "ids without a tokenizer"
 cmp -s llama.ids bare.ids || fail "ids without a tokenizer differ"
 
@@ -121,7 +121,7 @@ done
 
 # a run on ready tokens is no better off
 "$mixt" train gpt.yaml data.kind=tokens data.path=text.tokens out=numbers -q train.steps=1 || fail "train on tokens"
-refused 'text.txt: is text, but numbers was trained on tokens, and of which vocabulary is not known' "$mixt" eval numbers data.kind=text data.path=text.txt
+refused 'text.txt: is text, but numbers was trained on tokens of an unknown vocabulary: set data.vocab=FOLDER' "$mixt" eval numbers data.kind=text data.path=text.txt
 "$mixt" eval numbers data.kind=text data.path=text.txt data.vocab=hf-llama >out 2>err || { fail "text by a vocabulary that is named"; cat err; }
 
 # ---- tokenizer.json of Llama 2's kind: characters, bytes to fall back to ----

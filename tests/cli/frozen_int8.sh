@@ -33,7 +33,7 @@ done
 [ "$(role state run.yaml train.frozen=auto)" = $((numbers * 2 + bias)) ] || fail "frozen parameters in bf16 take $(role state run.yaml train.frozen=auto) bytes"
 "$mixt" plan run.yaml >plan || fail "a plan"
 grep -q "^int8 .* 2 .* $numbers .* $((numbers + 512)) .*weights of linear layers and embeddings, 128 scales" plan || fail "the plan's table: $(cat plan)"
-grep -q "^fp32 .* 1 .* 64 .* 256 .*in the format that is read" plan || fail "the bias in the plan's table: $(cat plan)"
+grep -q "^fp32 .* 1 .* 64 .* 256 .*in the format that kernels read" plan || fail "the bias in the plan's table: $(cat plan)"
 "$mixt" plan run.yaml --json | grep -q "\"frozen\":\[{\"format\":\"fp32\",.*{\"format\":\"int8\",\"parameters\":2,\"numbers\":$numbers,\"scales\":128,\"bytes\":$((numbers + 512))}\]" || fail "the plan as JSON"
 "$mixt" plan gpt.yaml >plan || fail "a plan of gpt"
 grep -q '^int8 .* 5 ' plan || fail "the embedding and four layers: $(cat plan)"

@@ -93,7 +93,7 @@ refuse 2 'top-p' gpt --top-p 1.5
 refuse 2 'temperature' gpt -t -1
 for _ in $(seq 2000); do printf '\1\2\3\4'; done >raw.bin # as tokens of 16 bits: 513, 1027
 "$mixt" train gpt.yaml data.kind=tokens data.path=raw.bin net.vocab=2048 train.steps=1 out=raw -q || fail "train on raw tokens"
-refuse 1 'raw: has no tokenizer: give a prompt as token ids .* data.vocab in its config.yaml' raw
+refuse 1 'raw: has no tokenizer: use token ids (--prompt-ids, --ids), or,.* data.vocab in its config.yaml' raw
 "$mixt" generate raw --prompt-ids 513,1027 --ids -n 4 -t 0 -q >out || fail "ids of a run on raw tokens"
 tr ',' '\n' <out | awk '{ n++; if ($1 >= 2048) exit 1 } END { exit n != 4 }' || fail "ids of a run on raw tokens: $(cat out)"
 "$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 2>said

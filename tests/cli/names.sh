@@ -6,7 +6,7 @@
 cd "$work" || exit 1
 export MIXT_CACHE=$work/cache
 
-anew="nothing was loaded (init_new_head=fc draws that layer anew)"
+anew="nothing was loaded (init_new_head=fc gives that layer new random weights)"
 
 # ---- classes of texts, also of a folder of another program ----
 

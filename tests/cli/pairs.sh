@@ -10,19 +10,19 @@ small="net.channels=8,16 net.width=16 data.samples=256 train.batch=32 train.lr=0
 
 "$mixt" train "$root/configs/pair.yaml" $small train.epochs=0 train.steps=16 train.checkpoint_every=8 train.keep=9 out=run >out 2>err || { fail "train: status $?"; cat err; }
 grep -q 'step: \(.*\) planned, \1 allocated' out || { fail "train: memory is not as planned"; cat out; }
-grep -q 'brings pictures and captions together' err || { fail "train: does not say what it does"; cat err; }
+grep -q '; matches images and captions' err || { fail "train: does not say what it does"; cat err; }
 cp -r run cut
 rm -r cut/model.safetensors cut/checkpoints/step-00000016
 "$mixt" train --resume cut -q 2>err || { fail "resume: status $?"; cat err; }
 cmp -s run/model.safetensors cut/model.safetensors || fail "resume: the weights differ"
 "$mixt" eval run >out 2>err || { fail "eval: status $?"; cat err; }
-grep -q 'recall at 1 and 5: caption of a picture .*% of .*, picture of a caption .*% of 256' out || { fail "eval: says"; cat out; }
+grep -q 'recall at 1 and 5: image to caption .*% of .*, caption to image .*% of 256' out || { fail "eval: says"; cat out; }
 "$mixt" eval run --json 2>err | grep -q '"pictures":256,"captions":[0-9]*,"captions_recall_1":0[.0-9]*,"captions_recall_5"' || fail "eval --json: no recall"
 "$mixt" predict run val:0-2 --top 2 >out 2>err || { fail "predict: status $?"; cat err; }
 [ "$(grep -c '^val:[0-2]  a [ls]' out)" = 3 ] || { fail "predict: says"; cat out; }
 "$mixt" predict run val:1 --json | grep -q '"input":"val:1","label":"a .*","captions":\[{"caption":"a ' || fail "predict --json"
 "$mixt" predict run val:0-2 --report >out 2>err && fail "predict: a report on captions"
-grep -q -- '--report: run is a model of pictures with captions: mixt eval has its recall' err || { fail "predict --report: says"; cat err; }
+grep -q -- "--report: run is a model of images with captions: use 'mixt eval' for recall" err || { fail "predict --report: says"; cat err; }
 "$mixt" predict run "$root/README.md" >out 2>err && fail "predict: took a file"
 "$mixt" train "$root/configs/pair.yaml" $small train.steps=8 precision=fp16 train.accumulate=2 out=half -q 2>err || { fail "fp16: status $?"; cat err; }
 
@@ -53,11 +53,11 @@ refused() {
     [ -e none ] && fail "train $*: left a folder"
 }
 refused "nowhere/captions.tsv" data.path=nowhere
-refused "model pair needs pictures with captions, the data has (28, 28, 1) images" data.kind=digits
-refused "model pair: 2 layers halve images of 2 x 2 to nothing" data.path=folder data.crop=2 train.batch=5
+refused "model pair needs images with captions, the data has (28, 28, 1) images" data.kind=digits
+refused "model pair: 2 layers reduce images of 2 x 2 to nothing" data.path=folder data.crop=2 train.batch=5
 refused "leave data.mean and data.std out" data.mean=0.5,0.5,0.5 data.std=1,1,1
 "$mixt" train "$root/configs/digits.yaml" data.kind=pairs out=none -q 2>err && fail "a convnet took pictures with captions"
-grep -q 'the data has pictures with captions' err || { fail "convnet: says"; cat err; }
+grep -q 'the data has images with captions' err || { fail "convnet: says"; cat err; }
 truncate -s 700 folder/7.ppm
 "$mixt" train "$root/configs/pair.yaml" $small data.samples=0 data.path=folder data.crop=16 train.batch=11 train.steps=2 out=none -q 2>err && fail "a picture that is cut short was taken"
 grep -q 'folder/7.ppm' err || { fail "a picture that is cut short: says"; cat err; }

@@ -42,7 +42,7 @@ grep -q '"step":15,.*"from":"warm-up","to":"careful","action":"phase"' whole/eve
 grep -q 'until: 15' whole/policy.yaml && grep -q 'until: 40' whole/policy.yaml || fail "ends in updates: $(cat whole/policy.yaml)"
 grep -q '"scale":1024' whole/metrics.jsonl || fail "no loss scale of the second phase"
 "$mixt" train run.yaml out=short train.steps=20 -q 2>err || fail "short: $(cat err)"
-grep -q "phase 'calm' is never reached: it begins at update 41, the run ends at 20" err || fail "a phase beyond the end: $(cat err)"
+grep -q "phase 'calm' is never reached: it starts at update 41, the run ends at 20" err || fail "a phase beyond the end: $(cat err)"
 "$mixt" train --resume short train.steps=60 -q 2>err || fail "longer: $(cat err)"
 grep -q 'until: 5$' short/policy.yaml || fail "a longer run has moved its phases: $(cat short/policy.yaml)"
 "$mixt" eval whole >out 2>err || fail "eval: $(cat err)"

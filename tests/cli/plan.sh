@@ -71,7 +71,7 @@ MIXT_CANDIDATE=matmul=plain "$mixt" plan any.yaml $common $mlp --explain | grep 
     fail "--explain does not say why a kernel was refused"
 MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: cpu has no candidate 'none' for matmul, only .*plain" || fail "a forced kernel that is not there"
 MIXT_CANDIDATE=pool=plain,matmull=plain "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: cpu has no op 'matmull'" || fail "a kernel forced for no op"
-MIXT_CANDIDATE=foo "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: 'foo' is no op=candidate pair" || fail "a kernel forced for nothing"
+MIXT_CANDIDATE=foo "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: 'foo' is not of the form op=candidate, as in matmul=plain" || fail "a kernel forced for nothing"
 
 # A small classifier's head is one op, unless nothing may be fused.
 "$mixt" plan any.yaml $common $mlp --json | grep -q '"op":"head_step"' || fail "no head_step in an MLP's plan"

@@ -43,7 +43,7 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
 "$mixt" predict run test --report | sed '1,/samples with labels/d' >by_predict
 "$mixt" eval run --split test | sed 1d >by_eval
 cmp -s by_predict by_eval || { fail "eval and predict --report differ"; diff by_eval by_predict | head -4; }
-[ "$(grep -c '%.*%.*%' by_eval)" = 11 ] && grep -q 'taken for a class' by_eval || { fail "no table or matrix by class"; cat by_eval; }
+[ "$(grep -c '%.*%.*%' by_eval)" = 11 ] && grep -q 'Confusion matrix' by_eval || { fail "no table or matrix by class"; cat by_eval; }
 "$mixt" eval run --split test --json >found.json
 "$mixt" predict run test --report --json >lines.json
 python3 - <<'PY' || fail "figures by class are not those of the predictions"
@@ -68,12 +68,12 @@ for i in $(seq 600); do echo "$((i % 7)),$((i % 11)),$((i % 30))"; done >thirty.
 "$mixt" train net.yaml model=mlp net.hidden=[8] data.kind=csv data.path=thirty.csv out=thirty -q || fail "thirty classes"
 [ "$("$mixt" eval thirty | wc -l)" = 1 ] || fail "thirty classes: a table unasked"
 "$mixt" eval thirty --classes | grep -q 'most frequent mistakes' || fail "thirty classes: no mistakes when asked"
-"$mixt" eval thirty --classes | grep -q 'taken for a class (column)' && fail "thirty classes: a matrix"
+"$mixt" eval thirty --classes | grep -q 'Confusion matrix' && fail "thirty classes: a matrix"
 
 # Data that is gone: that files need none of it is said to those who predict alone.
 mv thirty.csv gone.csv
 refused "part of thirty's data cannot be opened: " thirty val:0
-refused '(to predict files of your own needs none of it)' thirty val:0
+refused '(predicting your own files does not need them)' thirty val:0
 "$mixt" eval thirty 2>err && fail "data that is gone was evaluated"
 grep -q "part of thirty's data cannot be opened: " err && ! grep -q 'files of your own' err || fail "eval without its data: $(cat err)"
 mv gone.csv thirty.csv
@@ -91,7 +91,7 @@ mv gone.csv thirty.csv
 "$mixt" train net.yaml model=mlp net.hidden=[16] data.kind=csv data.path=rows.csv out=values -q ||
     fail "train on values"
 "$mixt" predict values val:0-1 --json | grep -c '"values":\[[-0-9.e]*\]' | grep -qx 2 || fail "values as JSON"
-refused 'black.pgm: is no table (.csv, .tsv) or array (.npy, .npz), but the model was trained on samples of shape [2]' values black.pgm
+refused 'black.pgm: is not a table (.csv, .tsv) or array (.npy, .npz), but the model was trained on samples of shape [2]' values black.pgm
 "$mixt" predict values val:0-1 | grep -q '^input *values *target' || fail "no column for the target values"
 "$mixt" eval values | grep -q 'loss .*, MAE [0-9.]*, RMSE [0-9.]*, R2 [-0-9.]* over' || fail "eval of values"
 "$mixt" eval values --json >found.json
@@ -124,7 +124,7 @@ PY
 [ "$(wc -l <more)" = 5 ] || fail "1 + 3 + 1 samples: $(wc -l <more)"
 [ "$(cat lines more | sed 's/"input":"[^"]*"//' | sort -u | wc -l)" = 1 ] || fail "a black array is a black picture"
 refused 'wrong.npy: samples of shape [5]' run wrong.npy
-refused 'wide.npy: integers of another size than the bytes' run wide.npy
+refused 'wide.npy: integers, but the model was trained on bytes: save them as' run wide.npy
 refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
 
 # ---- what cannot be ----
@@ -142,7 +142,7 @@ for most in 9223372036854775806 9223372036854775807 99999999999999999999; do
 done
 refused 'no such folder' nowhere test:0
 head -c 500 black.pgm >cut.pgm
-refused 'cut.pgm: 487 bytes of pixels behind offset 13, 28 x 28 need 784: the file is cut off' run cut.pgm
+refused 'cut.pgm: 487 bytes of pixels after offset 13, 28 x 28 need 784: the file is cut off' run cut.pgm
 "$mixt" predict run 2>err; [ $? = 2 ] && grep -q 'missing argument INPUT' err || fail "no input"
 "$mixt" predict run test:0 --top 0 2>err; [ $? = 2 ] || fail "--top 0"
 
@@ -152,8 +152,8 @@ for run in run values; do
     size=$(stat -c %s $run/model.safetensors)
     header=$(($(od -An -tu8 -N8 $run/model.safetensors) + 8))
     { head -c $header $run/model.safetensors; head -c $((size - header)) /dev/zero | tr '\0' '\377'; } >diverged/model.safetensors
-    refused "the model's output is not finite" diverged val:0
-    refused "val:0: the model's output is not finite" diverged val:0 --json
+    refused "the model's output is NaN or Inf: its weights are damaged or" diverged val:0
+    refused "val:0: the model's output is NaN or Inf: its weights are damaged or" diverged val:0 --json
     [ -s out ] && fail "a $run of no numbers: $(cat out)"
     rm -r diverged
 done

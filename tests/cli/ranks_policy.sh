@@ -27,7 +27,7 @@ for run in first second both; do
     same first $run
 done
 ask differ bf16 fp16
-grep -q 'step 3: goes on under the policy that it had: ranks 0 and 1 ask for different ones' said || fail "different policies: $(cat said)"
+grep -q 'step 3: continues with the policy that it had: ranks 0 and 1 ask for different ones' said || fail "different policies: $(cat said)"
 same none differ
 
 [ $failures = 0 ]

@@ -39,7 +39,7 @@ grep -o '"rating":[0-9.]*' best | cut -d: -f2 | sort -gr -c || fail "best items 
 grep -q "user:nobody: .*has no such user" error || fail "$(cat error)"
 
 "$mixt" predict mf-bf16 error 2>said && fail "a file of ratings"
-grep -q 'error: the model rates items: give a part, as val:0-4, or user:NAME' said || fail "$(cat said)"
+grep -q 'error: the model predicts ratings: give a part, as in val:0-4, or user:NAME' said || fail "$(cat said)"
 
 # Stopped and resumed: the same bits; parts by time.
 run="device=cpu threads=2 train.epochs=0 train.schedule=constant train.checkpoint_every=10 data.samples=2000 data.split_by=time data.test_fraction=0.1"
@@ -81,11 +81,11 @@ cp likes.kept likes.dat && "$mixt" eval bare data.path=likes.dat --json >straigh
 echo "$(figure rmse straight.json) $(figure rmse turned.json)" | awk '{ d = $1 - $2; exit !(d < 1e-5 && d > -1e-5) }' || fail "RMSE $(figure rmse straight.json), of the same lines in another order $(figure rmse turned.json)"
 { echo 'new::i1::3'; cat likes.kept; echo 'u1::other::4'; } >grown.dat
 "$mixt" eval bare data.path=grown.dat --json >grown.json 2>said || fail "eval of a file that has grown: $(cat said)"
-grep -q 'grown.dat: 2 of 902 ratings are left out: the model was trained without their users or items' said || fail "ratings of others: $(cat said)"
+grep -q 'grown.dat: 2 of 902 ratings are dropped: their users or items are not in the training data' said || fail "ratings of others: $(cat said)"
 [ "$(figure rmse straight.json)" = "$(figure rmse grown.json)" ] || fail "RMSE $(figure rmse straight.json), with unknown users $(figure rmse grown.json)"
 echo 'a::b::1' >others.dat
 "$mixt" eval bare data.path=others.dat 2>said && fail "ratings of nobody that is known"
-grep -q 'others.dat: none of its 1 ratings is of a user and an item that the model was trained with' said || fail "$(cat said)"
+grep -q 'others.dat: none of its 1 ratings has a user and an item of the training data' said || fail "$(cat said)"
 
 # So does a run that begins with another's weights: rows go by names, those of new users and items are drawn.
 still="device=cpu threads=1 train.lr=0 train.min_lr=0 train.epochs=0 train.steps=1 train.warmup=0"
@@ -94,10 +94,10 @@ for run in bare deep; do
     [ $run = deep ] && config="$root/configs/ncf.yaml" more=data.items=items.csv
     "$mixt" train "$config" $still $more init=$run data.path=likes.dat out=$run-same -q 2>said || fail "init=$run: $(cat said)"
     tac likes.kept >turned.dat && "$mixt" train "$config" $still $more init=$run data.path=turned.dat out=$run-turned >/dev/null 2>said || fail "init=$run, lines turned round: $(cat said)"
-    grep -q 'init: by their names: 150 of 150 users, \([0-9]*\) of \1 items; rows of others are drawn' said || fail "init=$run does not count names: $(cat said)"
+    grep -q 'init: rows matched by name: 150 of 150 users, \([0-9]*\) of \1 items; all others are random' said || fail "init=$run does not count names: $(cat said)"
     { echo 'new::i1::3'; cat likes.kept; echo 'u1::other::4'; } >grown.dat
     "$mixt" train "$config" $still $more init=$run data.path=grown.dat out=$run-grown >/dev/null 2>said || fail "init=$run, more users: $(cat said)"
-    grep -q 'init: by their names: 150 of 151 users, ' said || fail "init=$run does not count new users: $(cat said)"
+    grep -q 'init: rows matched by name: 150 of 151 users, ' said || fail "init=$run does not count new users: $(cat said)"
     for of in same turned grown; do
         "$mixt" eval $run-$of data.path=likes.kept --split all --json >$of.json 2>said || fail "eval $run-$of: $(cat said)"
         echo "$(figure rmse same.json) $(figure rmse $of.json)" | awk '{ d = $1 - $2; exit !($1 > 0 && d < 1e-4 && d > -1e-4) }' || fail "init=$run: RMSE $(figure rmse same.json), $of $(figure rmse $of.json)"

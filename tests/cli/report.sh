@@ -16,7 +16,7 @@ YAML
 # all of it is there: names, configuration, every column, alerts and what to do about them
 "$mixt" report runs/one runs/two --out both.html || fail "report"
 for part in '"name":"runs/one"' '"name":"runs/two"' '"model":"mlp"' '"state":"finished"' 'data-run="0" data-column="loss"' \
-    'data-run="1" data-column="grad_norm"' 'data-column="step"' '"cause":"gradient_anomaly"' 'train.clip bounds' \
+    'data-run="1" data-column="grad_norm"' 'data-column="step"' '"cause":"gradient_anomaly"' 'train.clip limits large norms; norms that stay small mean a dead' \
     '</html>'; do
     grep -qF -- "$part" both.html || fail "no $part in the page"
 done

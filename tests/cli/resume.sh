@@ -204,9 +204,9 @@ kill -KILL $process
 wait $process 2>/dev/null
 for command in 'eval onward' 'export onward --out never' 'train mlp.yaml init=onward out=never' 'plan mlp.yaml init=onward'; do
     "$mixt" $command >out 2>err && fail "$command took the old weights of a run that was killed later on"
-    grep -q 'onward: has no final weights, its training is not over (model.safetensors is of step 20, ' err || { fail "$command: message"; cat err; }
+    grep -q 'onward: has no final weights, because its training is not finished (model.safetensors is of step 20, ' err || { fail "$command: message"; cat err; }
 done
-grep -q 'its training is not over' during || { fail "a run that is going on: message"; cat during; }
+grep -q 'has no final weights, because its training is not finished' during || { fail "a run that is going on: message"; cat during; }
 [ -d onward/checkpoints/step-00000020 ] || fail "a killed resume left $(steps onward)"
 "$mixt" eval onward --checkpoint last >/dev/null 2>err || { fail "eval of the checkpoint of a killed resume"; cat err; }
 train --resume onward train.steps=25 train.checkpoint_every=5
@@ -232,7 +232,7 @@ damaged() {
     rm hurt/model.safetensors
     (cd hurt/checkpoints/step-00000070 && "$@") || fail "$*"
     "$mixt" train --resume hurt -q 2>err || { fail "$*: status $?"; cat err; }
-    grep -q "step-00000070/$file.*not used; the checkpoint before it is tried" err || { fail "$* is not named"; cat err; }
+    grep -q "step-00000070/$file.*not used; trying the checkpoint before it" err || { fail "$* is not named"; cat err; }
     same conv-whole hurt "$*"
     [ -d hurt/checkpoints/damaged-00000070 ] || fail "$*: the damaged one is not kept aside: $(steps hurt)"
 }
@@ -249,16 +249,16 @@ cp -r conv-all hopeless
 for file in hopeless/checkpoints/*/manifest.json; do echo '{}' >"$file"; done
 before=$(find hopeless -type f -exec cksum {} + | sort)
 "$mixt" train --resume hopeless -q 2>err && fail "resumed from nothing"
-grep -q 'none of its .* checkpoints is whole' err || { fail "no whole checkpoint: message"; cat err; }
+grep -q 'none of its .* checkpoints is complete: there is nothing to resume from; start' err || { fail "no whole checkpoint: message"; cat err; }
 [ "$before" = "$(find hopeless -type f -exec cksum {} + | sort)" ] || fail "a refused resume changed files"
 
 # ---- a full disk ----
 
 MIXT_FAIL_WRITE=30 "$mixt" train conv.yaml out=full -q train.checkpoint_every=1 train.keep=2 train.epochs=1 2>err ||
     { fail "one full disk: status $?"; cat err; }
-[ "$(grep -c 'No space left on device; training goes on\|checkpoints are saved again' err)" = 2 ] || { fail "a full disk is not said once"; cat err; }
+[ "$(grep -c 'No space left on device; training continues\|checkpoints can be saved again, from step' err)" = 2 ] || { fail "a full disk is not said once"; cat err; }
 MIXT_FAIL_WRITE=200+ "$mixt" train conv.yaml out=full-on -q train.checkpoint_every=1 train.epochs=1 2>err
-grep -q 'No space left on device; training goes on, earlier checkpoints stay' err || { fail "a disk that stays full"; cat err; }
+grep -q 'No space left on device; training continues, earlier checkpoints are kept' err || { fail "a disk that stays full"; cat err; }
 "$mixt" train --resume full-on -q 2>err || { fail "resume after a full disk: status $?"; cat err; }
 same full full-on "a full disk"
 (ulimit -f 28; "$mixt" train conv.yaml out=limited -q train.checkpoint_every=4 train.epochs=1 2>err)
@@ -300,7 +300,7 @@ done
 cp kept.txt text.txt
 sed -i "s/line 100 /line 10O /" text.txt
 "$mixt" train --resume gpt-all -q train.steps=70 2>err && fail "other data is not refused"
-grep -q 'cannot go on with other data' err || { fail "other data: message"; cat err; }
+grep -q 'cannot resume with other data:' err || { fail "other data: message"; cat err; }
 
 # ---- in another directory; for longer; from a run that has no checkpoint yet; twice at once ----
 
@@ -361,7 +361,7 @@ order() { tr -d ' \n' <"$1"/checkpoints/step-00000040/manifest.json | grep -o '"
 train mlp.yaml out=source train.steps=8 train.epochs=0 train.checkpoint_every=4
 mkdir -p never/checkpoints/step-00000004 && cp source/config.yaml never && : >never/.beginning
 "$mixt" train --resume never -q 2>told && fail "a run that was never begun was resumed"
-grep -q 'never: was never begun' told || fail "a run that was never begun: $(cat told)"
+grep -q 'never: was never started: the process that created it ended too early;' told || fail "a run that was never begun: $(cat told)"
 (exec 9>never/.beginning && flock 9 && exec "$mixt" train --resume source out=never train.steps=12 -q 2>told) && fail "a directory that is being made was taken"
 [ -d never/checkpoints ] || fail "a directory that is being made was removed"
 train --resume source out=never train.steps=12

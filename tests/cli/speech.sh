@@ -18,7 +18,7 @@ grep -q '"hop": *20' words/inputs.json || fail "inputs.json does not say how sou
 # A model hears as it was trained: what is asked for otherwise is refused, also where it teaches.
 for key in mels=20 rate=16000 hop=10 tail=1; do
     "$mixt" eval words data.$key 2>err && fail "eval: data.$key counted for nothing"
-    grep -q "${key%=*} ${key#*=}, but the set it should be like (audio) has [-0-9]*: leave it out" err || fail "eval data.$key: $(cat err)"
+    grep -q "${key%=*} ${key#*=}, but the data it must match (audio) has [-0-9]*: leave it out" err || fail "eval data.$key: $(cat err)"
 done
 "$mixt" eval words data.mels=16 data.rate=8000 --json >/dev/null || fail "eval with the run's own settings"
 "$mixt" train "$root/configs/speech.yaml" $small data.samples=32 train.steps=2 distill.teacher=words data.mels=20 out=never -q 2>err && fail "a student with other bands than its teacher's"
@@ -70,10 +70,10 @@ done
 grep -q '"character_error_rate":0\.[0-4]' found || fail "tones are not learned: $(cat found)"
 "$mixt" predict tones-run tones/3.wav | grep -q '^tones/3.wav' || fail "predict of a file"
 "$mixt" predict tones-run train --report >out 2>err && fail "a report on texts"
-grep -q -- '--report: tones-run is a model of what is said: mixt eval has its error rates' err || fail "a report on texts: $(cat err)"
+grep -q -- "--report: tones-run is a speech model: use 'mixt eval' for error rates" err || fail "a report on texts: $(cat err)"
 echo words >words.txt
 "$mixt" predict tones-run words.txt >out 2>err && fail "a text was heard"
-grep -q 'words.txt: is no WAV file, but the model was trained on recordings: features of shape' err || fail "a text that is no recording: $(cat err)"
+grep -q 'words.txt: is not a WAV file, but the model was trained on recordings: features of shape' err || fail "a text that is no recording: $(cat err)"
 "$mixt" predict tones-run tones/3.wav --json | grep -q '"text":"' || fail "predict of a file as JSON"
 "$mixt" eval tones-run --split train | grep -q 'character error rate [0-9.]*%, word error rate' || fail "eval says no rates"
 grep -q '"target": *"text"' tones-run/inputs.json || fail "inputs.json does not say that targets are texts"
@@ -95,7 +95,7 @@ sed -i "s/^3.wav\t.*/3.wav\t$(printf 'ab%.0s' $(seq 400))/" long/transcripts.tsv
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long out=long-run 2>err || fail "one text without room: $(cat err)"
 grep -q 'warning: 1 of 4 recordings have more letters .* the first is long/3.wav, which needs 800 and has 25: ' err || fail "one text without room: $(cat err)"
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=long data.hop=250 out=never 2>err && fail "texts without room are trained on"
-grep -q 'no recording has outputs enough for its letters: the first, long/1.wav, needs 4 and has' err && [ ! -e never ] || fail "texts without room: $(cat err)"
+grep -q 'no recording has enough outputs for its letters: the first, long/1.wav, needs 4 and has' err && [ ! -e never ] || fail "texts without room: $(cat err)"
 
 # Spoken digits: what is held out is what the glob says; a file is predicted as the set's sample is.
 if [ -d "$digits" ]; then

@@ -103,15 +103,15 @@ told tiny.yaml train.lr=0
 has 'warning: train.lr=0: no weight will change' "no learning rate"
 
 told tiny.yaml distill.weight=0.9 distill.temperature=2 -q
-has '^mixt: warning: distill.weight=0.9 counts for nothing without distill.teacher$' "a teacher's share without a teacher"
+has '^mixt: warning: distill.weight=0.9 has no effect without distill.teacher$' "a teacher's share without a teacher"
 hasnt temperature "a setting that is the usual one"
 told tiny.yaml distill.temperature=4 distill.policy=bf16
-has 'warning: distill.temperature=4 counts for nothing without distill.teacher' "a temperature without a teacher"
-has 'warning: distill.policy=bf16 counts for nothing without distill.teacher' "a precision without a teacher"
+has 'warning: distill.temperature=4 has no effect without distill.teacher' "a temperature without a teacher"
+has 'warning: distill.policy=bf16 has no effect without distill.teacher' "a precision without a teacher"
 
 printf 'model: pair\nnet: {channels: [4], layers: 1, width: 8}\ndata: {kind: pairs, samples: 8}\ntrain: {epochs: 0, steps: 2}\n' >pair.yaml
 told pair.yaml train.batch=1
-has 'warning: train.batch=1: a pair is told from the others of its batch, and there are none' "pairs one by one"
+has 'warning: train.batch=1: the loss compares the pairs of a batch, and there is only one' "pairs one by one"
 told pair.yaml train.batch=2
 hasnt warning "pairs by two"
 
@@ -123,13 +123,13 @@ told phrases.yaml data.vocab_size=260
 hasnt warning "a vocabulary of the size that is asked for"
 told phrases.yaml data.vocab_size=300 data.target=en
 has 'warning: data.source and data.target are both en: there is nothing to translate' "a language into itself"
-has 'warning: data.vocab_size=300 counts for nothing beside data.vocab=.*few, which has 260 tokens' "a size beside a vocabulary"
+has 'warning: data.vocab_size=300 has no effect with data.vocab=.*few, which has 260 tokens' "a size beside a vocabulary"
 
 csv="data.kind=csv data.limit=0 train.batch=8"
 for odd in 1.5 -1 1001; do
     { head -40 classes.csv; echo "1,1,1,1,$odd"; tail -40 classes.csv; } >odd.csv
     told tiny.yaml $csv data.path=odd.csv
-    has "^mixt: warning: odd.csv: line 41: target $odd is no class, all others are \(0 to 2\)" "a single odd label"
+    has "^mixt: warning: odd.csv: line 41: target $odd is not a class, but all others are \(0 to 2\)" "a single odd label"
     has '^model .* predicts values' "a single odd label"
     told tiny.yaml $csv data.path=odd.csv data.task=values
     hasnt warning "values by data.task"
@@ -146,13 +146,13 @@ told tiny.yaml $csv data.path=odd.csv data.task=classes
 has 'warning: odd.csv: only 4 of 1002 classes \(0 to 1001\) have a sample' "a label far from the others"
 rows zeros.csv 0
 told tiny.yaml $csv data.path=zeros.csv data.task=classes
-has 'warning: zeros.csv: all samples are of one class: there is nothing to tell apart' "a single class"
+has 'warning: zeros.csv: all samples are of one class: there is nothing to learn' "a single class"
 rows ones.csv 1
 told tiny.yaml $csv data.path=ones.csv data.task=classes
-has 'warning: ones.csv: all samples are of class 1: there is nothing to tell apart' "a single label that is not 0"
+has 'warning: ones.csv: all samples are of class 1: there is nothing to learn' "a single label that is not 0"
 rows from_1.csv '1 + i % 3'
 told tiny.yaml $csv data.path=from_1.csv
-has 'warning: from_1.csv: no sample is of class 0: classes count from 0, and 4 are made where 3 may be meant' "labels from 1"
+has 'warning: from_1.csv: no sample is of class 0: classes count from 0, so there are 4 where 3 may be right' "labels from 1"
 told tiny.yaml $csv data.path=classes.csv data.task=values
 has '^model .* predicts values' "classes as values"
 

@@ -57,10 +57,10 @@ grep -q '^{"rows":\[{"model":"mlp","fp32":{"precision":"fp32","runs":3,.*"accura
 # ---- what does not pair ----
 
 table 0 runs/fp32-1 runs/bf16-1 lone
-grep -q '^mixt table: lone (fp16): no FP32 run of the same configuration is there; the nearest, runs/fp32-1, has another train.lr (0.01, here 0.02)$' err || fail "a lone run: $(cat err)"
+grep -q '^mixt table: lone (fp16): there is no FP32 run of the same configuration; the nearest, runs/fp32-1, has another train.lr (0.01, here 0.02)$' err || fail "a lone run: $(cat err)"
 grep -q '^model  *mlp train.lr=0.01  *mlp train.lr=0.02$' out && grep -q '^precision .*– → fp16$' out && grep -q '^speed-up .*[0-9]×  *–$' out || fail "a row with one side: $(cat out)"
 table 0 runs/fp32-1
-grep -q 'runs/fp32-1 (fp32): no mixed run of the same configuration is there$' err && grep -q '^saved  *–$' out || fail "FP32 alone: $(cat out err)"
+grep -q 'runs/fp32-1 (fp32): there is no mixed run of the same configuration$' err && grep -q '^saved  *–$' out || fail "FP32 alone: $(cat out err)"
 cp -r runs/bf16-1 again
 table 0 runs/fp32-1 runs/bf16-1 again --format csv
 grep -q '^mixt table: again: left out: the same precision and seed as runs/bf16-1$' err && [ "$(column mixed_runs)" = 1 ] || fail "the same run twice: $(cat out err)"
@@ -127,7 +127,7 @@ table 0 wild-*
 grep -q '^loss  *– (1 diverged) → – (1 diverged)$' out || fail "both sides diverged: $(cat out)"
 head -c 900 kept.json >cut.json
 table 1 cut.json
-grep -q 'cut.json: is no result of mixt verify --out FILE' err && [ ! -s out ] || fail "half a file: $(cat out err)"
+grep -q 'cut.json: is not a file of' err && [ ! -s out ] || fail "half a file: $(cat out err)"
 
 # ---- files ----
 

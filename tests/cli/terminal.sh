@@ -32,7 +32,7 @@ for page in '' config env gpu demo train eval predict plot generate verify sensi
 
 # ---- what does not fit is shown otherwise, and only on a terminal ----
 
-shown 80 eval run | grep -q 'taken for a class (column)' || fail "80 columns: no matrix of ten classes"
+shown 80 eval run | grep -q 'Confusion matrix (rows: true, columns: predicted)' || fail "80 columns: no matrix of ten classes"
 shown 40 eval run | grep -q 'the most frequent mistakes' || fail "40 columns: no mistakes in place of the matrix"
 [ "$("$mixt" help verify | grep -c 'mixt verify .*\\$')" = 0 ] || fail "an example is broken where there is no terminal"
 [ "$("$mixt" eval run | sed -n 1p | grep -c 'loss .* targets$')" = 1 ] || fail "eval's line is broken where there is no terminal"

@@ -39,16 +39,16 @@ bash -c 'touch k.tokens.tmp-$$-1; exec "$@"' bash "$mixt" tokenize ab.txt --out 
     fail "a file of another was removed: $(echo k.tokens*)"
 
 before=$(cksum <t.tokens)
-refused 1 't.tokens: exists already: choose another name, or give --overwrite' tokenize ab.txt --out t.tokens
+refused 1 't.tokens: exists already: choose another name, or replace it with --overwrite' tokenize ab.txt --out t.tokens
 refused 1 'give --overwrite' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
 [ "$(cksum <t.tokens)" = "$before" ] || fail "an existing file was changed"
 (ulimit -f 1; refused 1 'full.txt: the text cannot be written: File too large' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out full.txt; exit $failures) ||
     failures=$((failures + 1))
 [ "$(echo full*)" = 'full*' ] || fail "a text without room was left: $(echo full*)"
 ln -s t.txt same.txt
-refused 1 't.txt: is the file to read itself' tokenize t.txt --out ./t.txt --overwrite
-refused 1 'same.txt: is the file to read itself' tokenize t.txt --out same.txt --overwrite
-refused 1 't.tokens: is the file to read itself' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.tokens --overwrite
+refused 1 't.txt: is the input file itself: choose another name' tokenize t.txt --out ./t.txt --overwrite
+refused 1 'same.txt: is the input file itself: choose another name' tokenize t.txt --out same.txt --overwrite
+refused 1 't.tokens: is the input file itself: choose another name' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.tokens --overwrite
 [ "$(cksum <t.tokens)" = "$before" ] && cmp -s t.txt back.txt && [ -L same.txt ] || fail "a source was replaced"
 mkfifo pipe && ln -s pipe link
 refused 1 'pipe: is not a regular file' tokenize ab.txt --out pipe --overwrite
@@ -97,7 +97,7 @@ done
 (cd "$vocab/.." && "$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.path= data.vocab=tokens out="$work/own" -q) || fail "a drawn text by a vocabulary: status $?"
 (cd / && "$mixt" eval "$work/own" >/dev/null 2>"$work/err") && [ ! -s err ] || fail "its vocabulary, from another folder: $(cat err)"
 "$mixt" export own-llama --out hf >/dev/null || fail "export: status $?"
-refused 1 'hf: does not name its data: say where a text is with data.path' eval hf
+refused 1 'hf: does not name its data: set data.path=… to a text' eval hf
 
 # What a killed run left in the cache goes with the next use of what it was making.
 kept=$(echo cache/tokens/*.tokens)
@@ -111,7 +111,7 @@ on_text=("$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vo
 echo 'notes of my own' >t.txt.gpt2.tokens
 before=$(ls -I memory -I out -I err)
 MIXT_CACHE=/proc/none "$mixt" train "${on_text[@]}" out=memory >out 2>err && [ "$(losses a)" = "$(losses memory)" ] || fail "tokens in memory: status $?"
-[ "$(cat out err | tr -s ' \n' ' ' | grep -o 'no cache folder can be written' | wc -l)" = 1 ] || fail "no cache folder: $(cat out err)"
+[ "$(cat out err | tr -s ' \n' ' ' | grep -o 'no vocabulary is set, and no cache folder is writable to keep' | wc -l)" = 1 ] || fail "no cache folder: $(cat out err)"
 [ "$(ls -I memory -I out -I err)" = "$before" ] || fail "without a cache folder were written: $(ls)"
 [ "$(cat t.txt.gpt2.tokens)" = 'notes of my own' ] || fail "a file beside the text was replaced"
 rm t.txt.gpt2.tokens

@@ -38,7 +38,7 @@ small="device=${DEVICE:-cpu} threads=2 data.path=pairs data.source=en data.targe
 small="$small train.batch=5 train.epochs=0 train.lr=0.003 train.warmup=10 train.label_smoothing=0 train.weight_decay=0"
 MIXT_LOG=data "$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 2>&1 | grep -q "'pairs' looks like parallel" || fail "kind by the folder"
 "$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 data.source= >text 2>&1 && fail "no source language"
-grep -q "parallel:pairs: from which language to which" text || fail "no source language: $(cat text)"
+grep -q "parallel:pairs: the languages are not known: set data.source and data.target" text || fail "no source language: $(cat text)"
 mkdir longer_names && for language in en de; do cp pairs/train.$language longer_names/train_one.${language}g; done
 MIXT_LOG=data "$mixt" plan "$root/configs/seq2seq.yaml" $small data.vocab=words data.kind=auto train.steps=1 data.path=longer_names data.source=eng data.target=deg 2>&1 | grep -q "'longer_names' looks like parallel" || fail "kind by languages that are named"
 for precision in fp32 bf16; do
@@ -58,14 +58,14 @@ done
 head -1 pairs/train.en | "$mixt" predict fp32 - --json >text || fail "JSON"
 grep -q '{"input":"-","line":1,"source":"A dog runs over the green grass.","translation":"Ein Hund rennt über das grüne Gras.","score":-0' text || fail "$(cat text)"
 for i in $(seq 60); do printf 'green '; done >long
-"$mixt" predict fp32 long >said 2>error && grep -q "1 of 1 sentences, or their translations, are longer .*: line 1$" error || fail "a long sentence: $(cat error)"
+"$mixt" predict fp32 long >said 2>error && grep -q "1 of 1 sentences or translations are longer than the model's context.*: line 1$" error || fail "a long sentence: $(cat error)"
 { head -2 pairs/train.en; cat long; echo; head -1 pairs/train.en; cat long; } >longer
 "$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences, .*: line 3 is the first$" error || fail "two long sentences: $(cat error)"
 
 # Options of other models.
 for command in 'eval fp32' 'predict fp32 pairs/train.en'; do
     "$mixt" $command --beams 65 >said 2>error && fail "$command: 65 beams"
-    grep -q -- '--beams 65: fp32 is a translator, which follows 64 texts at most' error || fail "$command, 65 beams: $(cat error)"
+    grep -q -- '--beams 65: fp32 translates with at most 64 beams' error || fail "$command, 65 beams: $(cat error)"
 done
 for option in '--top 3' --report; do
     "$mixt" predict fp32 pairs/train.en $option >said 2>error && fail "$option of a translator"
@@ -76,10 +76,10 @@ done
 "$mixt" predict fp32 "text:$(sed -n 2p pairs/train.en)" >said && sed -n 2p pairs/train.de | cmp - said || fail "text:WORDS: $(cat said)"
 for input in val val:0-1 test:7; do
     "$mixt" predict fp32 $input 2>error && fail "$input was translated"
-    grep -q "^mixt: $input: translations of the run's own data are for 'mixt eval'; name a file .* or text:WORDS" error || fail "$input: $(cat error)"
+    grep -q "^mixt: $input: use 'mixt eval' for the run's own data; expected a file of .* or text:WORDS" error || fail "$input: $(cat error)"
 done
 "$mixt" predict fp32 none.en 2>error && fail "a file that is not there was translated"
-grep -q 'none.en: No such file or directory; expected a file of sentences, a line each, - or text:WORDS' error || fail "no file: $(cat error)"
+grep -q 'none.en: No such file or directory; expected a file of sentences, one per line, - or text:WORDS' error || fail "no file: $(cat error)"
 
 # Without a vocabulary one is learned and kept with the run: the data may be gone.
 mv pairs kept && mkdir pairs && cp kept/train.* pairs

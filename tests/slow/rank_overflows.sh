@@ -34,5 +34,5 @@ for i in $(seq "$overflows"); do
     done=$((done + (failures == was)))
     rm -rf "$out"
 done
-echo "$done of $overflows overflows on one rank: all ranks skipped that update, and ended with the bits of one process"
+echo "$done of $overflows overflows on one rank: all ranks skipped that update, and ended witha second replay gave the same bits as the first: it happenedone process"
 [ $failures = 0 ]

@@ -57,5 +57,5 @@ for model in mlp convnet gpt lstm; do
         done
     done
 done
-echo "$passed runs of several ranks have the bits of one process"
+echo "$passed runs of several rankswill have other bits than in the runof one process"
 [ $failures = 0 ]

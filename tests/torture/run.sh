@@ -131,7 +131,7 @@ goes_on() {
 says() {
     case $1 in
     report) grep -q '"problems":\["' case/new.html ;;
-    debug) grep -q '^  not held against FP32: .*memory' case.out ;;
+    debug) grep -q '^  not compared with FP32: .*memory' case.out ;;
     *) false ;;
     esac
 }

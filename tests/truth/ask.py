@@ -89,7 +89,7 @@ def sensitivity(mixt, folder, case):
     _, objects, out, err = call(mixt, folder, words)
     cells = [o for o in objects if "recommend" in o]
     if not cells:
-        return Answer("-" if "no layer whose format a policy could change" in err else "failed", words, err, out)
+        return Answer("-" if "no layer whose format a policy can change" in err else "failed", words, err, out)
     kept = sorted({o["layer"] for o in cells if o["recommend"] == "fp32"})
     text = f"keeps {', '.join(kept) or 'none'} of {len({o['layer'] for o in cells})} layers in FP32"
     return Answer("no" if kept else "yes", words, text, out, kept)

@@ -181,7 +181,7 @@ static void generators_refuse_null(void **state)
     mixt_generator *g = mixt_generator_new(model, .weights = path);
     assert_non_null(g);
     assert_null(mixt_generator_new(model, .weights = path, .context = (int64_t)1 << 40));
-    expect_refused(MIXT_ERROR_ARGUMENT, "a context of 1099511627776 tokens: must be from 1 to 2147483647");
+    expect_refused(MIXT_ERROR_ARGUMENT, "a context of 1099511627776 tokens: expected 1 to 2147483647");
     mixt_close(context);
     context = mixt_open(.device = "cpu", .threads = 2);
     model = mixt_model_new(context, words, MIXT_LOSS_CROSS_ENTROPY);
@@ -255,7 +255,7 @@ static void zeros_that_mean_nothing_are_refused(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {{0}, "its struct_size is 0: fill it first"}, // a struct of zeros is no struct of defaults
+        {{0}, "its struct_size is 0: initialise it with MIXT_OPTIONS or"}, // a struct of zeros is no struct of defaults
         {MIXT_OPTIONS(mixt_trainer_options, .batch = 0), "batch 0: must be from 1 to 2147483647"},
         {MIXT_OPTIONS(mixt_trainer_options, .accumulate = 0), "accumulate 0: must be from 1"},
         {MIXT_OPTIONS(mixt_trainer_options, .decay_steps = 0), "decay_steps 0: must be from 1"},
@@ -347,7 +347,7 @@ static void gradients_wait_or_are_gone(void **state)
         assert_int_equal(mixt_trainer_unscale(t, 1, NULL), MIXT_ERROR_STATE);
         assert_int_equal(mixt_trainer_clip(t, 1, NULL), MIXT_ERROR_STATE);
         assert_int_equal(mixt_trainer_apply(t, 0.1f), MIXT_ERROR_STATE);
-        assert_non_null(strstr(mixt_error_text(), "no gradients are waiting: call mixt_trainer_backward first"));
+        assert_non_null(strstr(mixt_error_text(), "no gradients are pending: call mixt_trainer_backward first"));
         assert_int_equal(mixt_trainer_grad_get(t, 0, gradient), MIXT_ERROR_STATE);
         assert_int_equal(mixt_trainer_backward(t, input, target, 1, NULL), MIXT_OK);
         assert_int_equal(mixt_trainer_grad_get(t, 0, gradient), MIXT_OK);

@@ -72,21 +72,21 @@ static void expect_refused(size_t offset, const char *bytes, size_t length, size
 static void bad_files_are_named(void **state)
 {
     (void)state;
-    expect_refused(0, "XIFF", 4, 52, "is no WAV file");
+    expect_refused(0, "XIFF", 4, 52, ": is not a WAV file: it does not begin with RIFF and WAVE");
     expect_refused(0, "RIFX", 4, 52, "of the kind RIFX");
     expect_refused(20, "\x07", 1, 52, "mu-law of 16 bits");
     expect_refused(20, "\x55", 1, 52, "MP3");
     expect_refused(34, "\x0c", 1, 52, "PCM of 12 bits");
     expect_refused(22, "\0\0", 2, 52, "0 channels");
-    expect_refused(24, "\x01\0\0\0", 4, 52, "1 samples a second");
+    expect_refused(24, "\x01\0\0\0", 4, 52, "1 samples per second");
     expect_refused(32, "\x03", 1, 52, "3 bytes are one sample");
     expect_refused(40, "\0\0\0\0", 4, 52, "has no samples");
     expect_refused(40, "\x07", 1, 52, "end in the middle of one");
-    expect_refused(40, "\xff\xff", 2, 52, "is cut off: 65535 bytes");
-    expect_refused(0, "RIFF", 4, 50, "is cut off: 8 bytes of samples are promised, 6 are there");
+    expect_refused(40, "\xff\xff", 2, 52, "is cut off: its header says 65535 bytes");
+    expect_refused(0, "RIFF", 4, 50, "is cut off: its header says 8 bytes of samples, but it has 6");
     expect_refused(0, "RIFF", 4, 40, "holds no samples");
     expect_refused(16, "\x08", 1, 52, "its format has 8 bytes");
-    expect_refused(12, "tmp ", 4, 52, "come before their format");
+    expect_refused(12, "tmp ", 4, 52, ": its samples come before its format");
     unsigned char file[64];
     mixt__wav wav;
     size_t at = wav_header(file, 3, 1, 8000, 32, 8, false);
@@ -168,7 +168,7 @@ static void features_are_as_defined(void **state)
     }
     mixt__mel mel;
     assert_int_equal(mixt__mel_make("x", 8000, 400, 25, 10, &mel), MIXT_ERROR_CONFIG);
-    assert_non_null(strstr(mixt_error_text(), "holds no line"));
+    assert_non_null(strstr(mixt_error_text(), "covers no line of the spectrum, which has"));
     assert_int_equal(mixt__mel_make("x", 100, 4, 10, 10, &mel), MIXT_ERROR_CONFIG);
 }
 
@@ -251,11 +251,11 @@ static void names_say_class_and_part(void **state)
     mixt_data_close(val);
     mixt_data_close(test);
     expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .val_files = "three*"),
-                  "no recording is called as val_files says");
+                  ": no recording matches val_files=");
     expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .mels = 20, .mel_mask = 20), "hides all");
     expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .hop = -1), "hop -1");
-    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .crop = 3), "'crop' means nothing to audio");
-    expect_no_set("csv:%s/digits", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "'rate' means nothing to csv");
+    expect_no_set("audio:%s/digits", MIXT_OPTIONS(mixt_data_options, .crop = 3), "'crop' is not for audio");
+    expect_no_set("csv:%s/digits", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "'rate' is not for csv");
 }
 
 static void folders_are_classes(void **state)
@@ -273,7 +273,7 @@ static void folders_are_classes(void **state)
     write_sine("words/train/yes/b.wav", 8000, 900, 900, 0.1);
     write_sine("words/test/yes/a.wav", 16000, 1800, 900, 0.1);
     expect_no_set("audio:%s/words", MIXT_OPTIONS(mixt_data_options, .split = "test"),
-                  "16000 samples a second, but others have 8000");
+                  "16000 samples per second, but others have 8000");
     mixt_data *test =
         open_set("%s/words", MIXT_OPTIONS(mixt_data_options, .split = "test", .rate = 8000, .seconds = 0.2));
     float sample[21 * 40 + 64];
@@ -292,7 +292,8 @@ static void folders_are_classes(void **state)
     make_folder("none");
     expect_no_set("audio:%s/none", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "holds no WAV files");
     write_sine("none/word.wav", 8000, 900, 900, 0.1);
-    expect_no_set("audio:%s/none", MIXT_OPTIONS(mixt_data_options, .rate = 8000), "word.wav: of which class?");
+    expect_no_set("audio:%s/none", MIXT_OPTIONS(mixt_data_options, .rate = 8000),
+                  "word.wav: unknown class: expected CLASS_….wav, or one folder for each");
 }
 
 /** What is random is a function of seed, epoch and sample, changes training only, and hides what it says. */
@@ -352,7 +353,7 @@ static void mixt_speaks_by_itself(void **state)
     mixt_data_close(train);
     mixt_data_close(val);
     expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .test_files = "*"), "need recordings");
-    expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .rate = 16000), "spoken at 8000");
+    expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .rate = 16000), "words have 8000");
 }
 
 int main(void)

@@ -107,11 +107,11 @@ static void classes_are_texts(void **state)
     rename(temp_path("spelled/test/now_1.wav"), temp_path("spelled/test/none_1.wav"));
     expect_no_set("audio:%s/spelled",
                   MIXT_OPTIONS(mixt_data_options, .split = "test", .target = MIXT_TARGET_TEXT, .like = train),
-                  "none_1.wav: 4 letters are said in it, but the longest text trained on has 3");
+                  "none_1.wav: its text has 4 letters, but the longest text of training has 3");
     mixt_data_close(train);
     write_sine("spelled/train/so.wav", 8000, 900, 900, 0.1);
     expect_no_set("audio:%s/spelled", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_TEXT),
-                  "so.wav: what is said in it?");
+                  "so.wav: has no transcript: expected transcripts.tsv (name, tab, text)");
 }
 
 /** A sample has the frames of its recording, cut where it is too long; nothing is behind its end. */
@@ -157,13 +157,13 @@ static void bad_transcripts_are_named(void **state)
     static const struct {
         const char *lines, *words;
     } cases[] = {
-        {"a.wav\tx\nb.wav y\n", "bad.tsv:2: expected the name of a recording, a tab, and what is said"},
+        {"a.wav\tx\nb.wav y\n", "bad.tsv:2: expected the name of a recording, a tab, and its text"},
         {"\tx\n", "bad.tsv:1: expected the name"},
         {"a.wav\tx\n", "b.wav: has no line in"},
-        {"a.wav\tx\nb.wav\ty\n\na.wav\tz\n", "bad.tsv:4: 'a.wav' has a text already, in line 1"},
-        {"a.wav\tx\nb.wav\ty\tz\n", "bad.tsv:2: has a tab in what is said"},
-        {"a.wav\tx\nb.wav\t\xff\n", "bad.tsv:2: is no text in UTF-8"},
-        {"a.wav\t\nb.wav\t  \n", "nothing is said in its texts"},
+        {"a.wav\tx\nb.wav\ty\n\na.wav\tz\n", "bad.tsv:4: 'a.wav' has another text in line 1"},
+        {"a.wav\tx\nb.wav\ty\tz\n", "bad.tsv:2: has more than one tab: expected the name, a tab, and the text"},
+        {"a.wav\tx\nb.wav\t\xff\n", "bad.tsv:2: is not UTF-8 text"},
+        {"a.wav\t\nb.wav\t  \n", ": its texts are empty"},
         {"", "is empty"},
     };
     make_folder("said");
@@ -176,7 +176,7 @@ static void bad_transcripts_are_named(void **state)
     }
     write_text("ok.tsv", "a\tyes\nb\tno\n");
     expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/ok.tsv"), .classes = 3),
-                  "'classes' means nothing where targets are texts");
+                  ": 'classes' is not for targets that are texts; leave it out");
     expect_no_set("audio:%s/said", MIXT_OPTIONS(mixt_data_options, .labels = in_folder("%s/ok.tsv"), .seconds = 0.05),
                   "a.wav: lasts 0.11 seconds, but samples are 0.05 long");
     expect_no_set("audio:", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_TEXT, .seconds = 0.3),

@@ -166,7 +166,7 @@ static void nothing_is_cut_in_vain(void **state)
     assert_int_equal(mixt_data_open_with("digits:", &o, &data), MIXT_ERROR_CONFIG);
     o.buckets = 4; // has no lengths
     assert_int_equal(mixt_data_open_with("digits:", &o, &data), MIXT_ERROR_CONFIG);
-    assert_non_null(strstr(mixt_error_text(), "'buckets' means nothing to digits"));
+    assert_non_null(strstr(mixt_error_text(), "'buckets' is not for digits"));
 }
 
 /* ---- order ---- */

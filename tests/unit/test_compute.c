@@ -206,7 +206,7 @@ static void arrays_that_do_not_fit_are_refused(void **state)
     must(mixt_compute(*state, product, in, 2, &out));
     mixt_array wide = out, whole = out, none = in[0], empty = in[0];
     wide.dims[1] = 4;
-    refused(*state, product, in, 2, &wide, "the result has shape (3, 3), the array for it (3, 4)");
+    refused(*state, product, in, 2, &wide, "the result has shape (3, 3), but its array has (3, 4)");
     whole.dtype = MIXT_DTYPE_INT32;
     refused(*state, product, in, 2, &whole, "the result array is int32");
     none.data = NULL;
@@ -219,7 +219,7 @@ static void arrays_that_do_not_fit_are_refused(void **state)
     refused(*state, product, in, 2, &out, "the inner sizes differ");
     refused(*state, NULL, in, 2, &out, "mixt_compute needs a function");
     assert_string_equal(mixt_error(*state),
-                        "the result has shape (3, 3), the array for it (3, 4)"); // the first one stays
+                        "the result has shape (3, 3), but its array has (3, 4)"); // the first one stays
 }
 
 static int open_context(void **state)

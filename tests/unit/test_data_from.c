@@ -248,7 +248,7 @@ static void wrong_arrays_are_named(void **state)
     REFUSED(DATA, "sample 9: class -1", (void)0);
     labels[9] = 0;
     mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .tokenizer = "gpt2");
-    refused(&good, &o, MIXT_ERROR_CONFIG, "'tokenizer' means nothing to arrays");
+    refused(&good, &o, MIXT_ERROR_CONFIG, "'tokenizer' is not for arrays");
     refused(NULL, NULL, MIXT_ERROR_ARGUMENT, "arrays must not be NULL");
     assert_int_equal(mixt_data_from(&good, NULL, NULL), MIXT_ERROR_ARGUMENT);
 }

@@ -52,7 +52,8 @@ static void cells_are_filled_or_rows_left_out(void **state)
     mixt_data_close(data);
     check_ok(mixt_data_open(spec, &data, RAW, .missing = MIXT_MISSING_DROP));
     check_rows(data, 1, (const float[][2]){{1, 2}});
-    assert_non_null(strstr(mixt_data_describe(data)->warnings, "5 of 6 rows miss a cell"));
+    assert_non_null(strstr(mixt_data_describe(data)->warnings,
+                           "5 of 6 rows have missing cells and are dropped (data.missing=drop)"));
     mixt_data_close(data);
     check_refused(spec, MIXT_MISSING_ERROR,
                   "line 3, column 1: '' is missing; every field must be a finite number; data.missing");
@@ -70,8 +71,8 @@ static void some_are_refused_all_the_same(void **state)
     assert_non_null(strstr(mixt_data_describe(data)->notes, "left out: column 2 (has no value)"));
     mixt_data_close(data);
     write_text("b.csv", "1,NA,0\nNA,2,1\n3,NA,0\n");
-    check_refused(spec, MIXT_MISSING_DROP, "each of its 3 rows misses a cell");
-    check_refused("digits:", MIXT_MISSING_ZERO, "'missing' means nothing to digits");
+    check_refused(spec, MIXT_MISSING_DROP, "all of its 3 rows lack a cell");
+    check_refused("digits:", MIXT_MISSING_ZERO, "'missing' is not for digits");
     check_refused(spec, (mixt_missing)5, "is not an allowed value");
     write_text("b.csv", "1,2,0\n2,3,\n3,inf,0\n4,5,1\n");
     check_refused(spec, MIXT_MISSING_MEAN,

@@ -96,7 +96,7 @@ static void dates_become_numbers(void **state)
     assert_true(fabsf(numbers[0] - 870 / 1440.0f) < 1e-6f && numbers[3] == 1 && numbers[4] == 0);
     const mixt_data_options raw = MIXT_OPTIONS(mixt_data_options, RAW);
     mixt_data *data = open_text("day,y\n01/02/2020,0.5\n03/02/2020,1.5\nNA,2.5\n07/02/2020,0.25\n", &raw);
-    assert_non_null(strstr(data->info.warnings, "may begin with the day or with the month"));
+    assert_non_null(strstr(data->info.warnings, "its dates may be day first or month first: month first is assumed;"));
     check_row(data, 1, 9, (double[]){60, 1, 0, 0, 0, 0, 0, 0, 0}); // months of 2020: days, the week, a gap
     mixt_data_close(data);
 }
@@ -113,7 +113,8 @@ static void numbers_have_several_forms(void **state)
     mixt_data_close(data);
     write_text("a.csv", "a;b\n1,234;0\n2,000;1\n");
     assert_int_equal(mixt_data_open_with(in_folder("csv:%s/a.csv"), &raw, &data), MIXT_ERROR_DATA);
-    assert_non_null(strstr(mixt_error_text(), "column 1 (a): commas in it may be decimal ones or part thousands"));
+    assert_non_null(
+        strstr(mixt_error_text(), "column 1 (a): its commas may be decimal or thousands separators: write numbers"));
 }
 
 static void columns_are_chosen(void **state)
@@ -135,7 +136,7 @@ static void columns_are_chosen(void **state)
                                               "(id, name, x, y, z)"));
     o = MIXT_OPTIONS(mixt_data_options, RAW, .drop = "z");
     assert_int_equal(mixt_data_open_with(in_folder("csv:%s/a.csv"), &o, &data), MIXT_ERROR_CONFIG);
-    assert_non_null(strstr(mixt_error_text(), "leaves out 'z', the target"));
+    assert_non_null(strstr(mixt_error_text(), "drops 'z', the target"));
 }
 
 /** Forty towns: 36 of them twice and more. */
@@ -197,9 +198,9 @@ static void places_are_named(void **state)
         const char *text, *says;
     } cases[] = {
         {"x,y\n1,0\n2,1,5\n", "line 3: 3 columns, expected 2"},
-        {"x,w,y\n1,a,0\n2,b\xff,1\n", "line 3, column 2: byte 2 of the field is no UTF-8"},
+        {"x,w,y\n1,a,0\n2,b\xff,1\n", "line 3, column 2: byte 2 of the field is not UTF-8: save the file as UTF-8"},
         {"x,y\n", "only a header line"},
-        {"x,y\n1,NA\n2,\n", "each of its 2 rows misses its target"},
+        {"x,y\n1,NA\n2,\n", "all of its 2 rows lack its target"},
         {"w,y\n?,0\nNA,1\n", "no column is left to predict from"},
     };
     mixt_data *data;
@@ -211,8 +212,9 @@ static void places_are_named(void **state)
     }
     const mixt_data_options raw = MIXT_OPTIONS(mixt_data_options, RAW);
     data = open_text("x,y\n" TWENTY("1,0\n") "oops,1\n", &raw);
-    assert_non_null(strstr(data->info.warnings, "column 1 (x): 1 cell is no number and taken to be missing; the first "
-                                                "is 'oops' in line 22"));
+    assert_non_null(strstr(data->info.warnings,
+                           "column 1 (x): 1 cell is not a number and taken as missing; the first is "
+                           "'oops' in line 22"));
     mixt_data_close(data);
 }
 

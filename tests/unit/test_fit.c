@@ -256,7 +256,7 @@ static void check_budget(mixt_config *config, const char *name, size_t budget, b
     mixt_fit fit;
     settings_add(config, "train.memory=%zu", budget);
     if (mixt_run_open_config(config, NULL, &run) == MIXT_ERROR_MEMORY) {
-        assert_non_null(strstr(mixt_error_text(), "the smallest takes"));
+        assert_non_null(strstr(mixt_error_text(), "(train.memory): the smallest plan takes"));
         return;
     }
     if (!run)

@@ -334,7 +334,7 @@ static void impossible_crops_are_refused(void **state)
         {MIXT_OPTIONS(mixt_data_options, .crop = 41, .pad = 4), "does not fit"},
         {MIXT_OPTIONS(mixt_data_options, .crop = -1), "crop -1"},
         {MIXT_OPTIONS(mixt_data_options, .crop = 32, .resize = 31), "smaller than crop"},
-        {MIXT_OPTIONS(mixt_data_options, .resize = 31), "set 'crop' to 31 or less"},
+        {MIXT_OPTIONS(mixt_data_options, .resize = 31), "are smaller than a sample; set data.crop to 31 or less"},
         {MIXT_OPTIONS(mixt_data_options, .pad = 1, .min_area = 0.5f), "scale"},
         {MIXT_OPTIONS(mixt_data_options, .min_area = 1.5f), "min_area"},
         {MIXT_OPTIONS(mixt_data_options, .min_area = NAN), "min_area"},

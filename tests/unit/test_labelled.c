@@ -177,7 +177,7 @@ static void what_is_wrong_is_named(void **state)
         {"w.tsv", "a\t0\nb\t\n", "line 2, column 2: '': the label is missing", MIXT_ERROR_DATA},
         {"w.tsv", "a\t0\nb\tNaN\n", "line 2, column 2: 'NaN': the label is missing", MIXT_ERROR_DATA},
         {"w.csv", "a,0\n\"b,1\n", "line 2, column 1: the quote that opens the field is never closed", MIXT_ERROR_DATA},
-        {"w.csv", "a,0\n\"b\" c,1\n", "line 2, column 1: text behind the closing quote", MIXT_ERROR_DATA},
+        {"w.csv", "a,0\n\"b\" c,1\n", "line 2, column 1: text after the closing quote", MIXT_ERROR_DATA},
         {"w.csv", "a,0\nb,1,2\n", "line 2 has 3 fields, those before 2", MIXT_ERROR_DATA},
     };
     (void)state;
@@ -198,11 +198,11 @@ static void what_is_wrong_is_named(void **state)
     expect_failure("labelled:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .target = MIXT_TARGET_VALUES),
                    MIXT_ERROR_CONFIG, "targets are classes");
     expect_failure("csv:%s/c.tsv", MIXT_OPTIONS(mixt_data_options, .text = "sentence"), MIXT_ERROR_CONFIG,
-                   "'text' means nothing to csv");
+                   "'text' is not for csv");
     write_text("train.tsv", "a b\tx\nc d\ty\n");
     write_text("val.tsv", "a b\tz\n");
     expect_failure("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA,
-                   "val.tsv: line 1, column 2: label 'z' is no class of the training part");
+                   "val.tsv: line 1, column 2: label 'z' is not a class of the training part");
     write_text("val.tsv", "a b\t7\n");
     write_text("train.tsv", "a b\t0\nc d\t1\n");
     expect_failure("labelled:%s", MIXT_OPTIONS(mixt_data_options, .split = "val"), MIXT_ERROR_DATA,

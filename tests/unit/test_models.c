@@ -279,10 +279,10 @@ static void bad_sizes_are_refused(void **state)
     (void)state;
     mixt__model_sizes none = {0};
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
-    expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
-    expect_refused(
-        "perceiver", digits, none,
-        "there are mlp, convnet, resnet, vgg, c3d, gpt, llama, mistral, qwen2, qwen3, phi3, smollm3, gemma2, gemma3, olmo2, bert, bert_mlm, bert_classify, lstm, gru, rnn, speech");
+    expect_refused("convnt", digits, none, "unknown model 'convnt' (did you mean convnet?)");
+    expect_refused("perceiver", digits, none,
+                   "expected one of mlp, convnet, resnet, vgg, c3d, gpt, llama, mistral, qwen2, qwen3, phi3, smollm3, "
+                   "gemma2, gemma3, olmo2, bert, bert_mlm, bert_classify, lstm, gru, rnn, speech");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,
@@ -307,7 +307,7 @@ static void bad_sizes_are_refused(void **state)
     expect_refused("gpt", text, (mixt__model_sizes){.layers = -1}, "layers -1");
     expect_refused("gpt", text, (mixt__model_sizes){.dropout = 1}, "dropout 1");
     expect_refused("mlp", digits, (mixt__model_sizes){.heads = 4},
-                   "model mlp has no heads; what can be chosen is hidden, classes, dropout, norm");
+                   "model mlp has no heads; it has hidden, classes, dropout, norm");
     expect_refused("mlp", digits, (mixt__model_sizes){.classes = 5}, "classes 5, but the data has 10");
     expect_refused("mlp", digits, (mixt__model_sizes){.hidden = {3, 0}, .hidden_count = 2}, "hidden 0");
     expect_refused("resnet", digits, (mixt__model_sizes){.depth = 51}, "no depth 51; there are 18, 34, 50");
@@ -316,7 +316,7 @@ static void bad_sizes_are_refused(void **state)
                    "model c3d needs clips (frames, height, width, channels), the data has (28, 28, 1) images");
     expect_refused("convnet", clips(16, 32, 32, 1, 40), none, "the data has (16, 32, 32, 1) clips");
     expect_refused("c3d", clips(8, 112, 112, 3, 5), none,
-                   "model c3d: 5 stages halve clips of 8 frames of 112 x 112 to nothing; at most 4 channels fit");
+                   "model c3d: 5 stages reduce clips of 8 frames of 112 x 112 to nothing; at most 4 channels fit");
     expect_refused("c3d", clips(16, 8, 9, 3, 5), none, "at most 3 channels fit");
 }
 

@@ -146,8 +146,8 @@ static void sizes_are_chosen_or_refused(void **state)
         {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 1), "1 frames does not move"},
         {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = -2), "frames -2"},
         {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .classes = 10), "has 40 classes, not 10"},
-        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .crop = 16), "'crop' means nothing to moving"},
-        {"digits:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 8), "'frames' means nothing to digits"},
+        {"moving:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .crop = 16), "'crop' is not for moving"},
+        {"digits:", MIXT_OPTIONS(mixt_data_options, .samples = 4, .frames = 8), "'frames' is not for digits"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         assert_int_equal(mixt_data_open_with(refused[i].spec, &refused[i].options, &data), MIXT_ERROR_CONFIG);

@@ -228,7 +228,7 @@ static void captions_are_checked(void **state)
     (void)state;
     refused("", "captions.tsv: the file is empty");
     refused("\n\n", "captions.tsv: holds no captions");
-    refused("a.ppm\tone\na.ppm two\n", "captions.tsv:2: expected a picture's file, a tab and its caption");
+    refused("a.ppm\tone\na.ppm two\n", "captions.tsv:2: expected an image's file, a tab and its caption");
     refused("a.ppm\t\n", "captions.tsv:1: expected");
     refused("\tone\n", "captions.tsv:1: expected");
     refused("a.ppm\tone\r\n\nb.ppm\ttwo\n", "captions.tsv:3:");

@@ -169,7 +169,7 @@ static void mistakes_are_named(void **unused)
         {"phases:\n  - name: a\n    until: -1\n  - name: b", "text:4:12: until: '-1' is not"},
         {"phases:\n  - name: a\n    until: 9\n  - name: b\n    until: 9\n  - name: c",
          "text:5:5: phase 'b' ends at 9, not after 'a', which ends at 9"},
-        {"phases:\n  - name: a\n  - name: b", "text:4:5: phase 'b' never begins: 'a' before it has no until"},
+        {"phases:\n  - name: a\n  - name: b", "text:4:5: phase 'b' never starts: 'a' before it has no until"},
         {"phases:\n  - name: a\n    until: 5", "text:3:5: the last phase, 'a', has an until"},
         {"phases:\n  - name: a\n    until: 5\n  - name: a", "text:5:5: two phases are called 'a'"},
         {"phases:\n  - name: a\n    format: bf16", "text:4:5: unknown key of a phase"},

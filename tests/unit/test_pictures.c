@@ -102,9 +102,9 @@ static void hostile_pnm_is_refused(void **state)
         size_t size;
         const char *says;
     } cases[] = {
-        {BYTES("hello"), "offset 0: no picture"},
-        {BYTES("P"), "no picture"},
-        {BYTES("P3 1 1 255\n1 2 3"), "no picture"},
+        {BYTES("hello"), ": offset 0: not an image: expected PPM, PGM (P6, P5)"},
+        {BYTES("P"), "not an image"},
+        {BYTES("P3 1 1 255\n1 2 3"), "not an image"},
         {BYTES("P6"), "width"},
         {BYTES("P6 0 1 255\n"), "offset 3: width"},
         {BYTES("P6 -1 1 255\n"), "width"},
@@ -348,7 +348,7 @@ static void bad_folders_are_refused(void **state)
     expect_failure("images:%s/none", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_FILE, "no such folder");
     expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "holds no folders");
     make_folder("cat");
-    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "cat: a class without pictures");
+    expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "cat: a class without images");
     make_folder("train");
     make_folder("train/cat");
     make_folder("val");
@@ -363,7 +363,7 @@ static void bad_folders_are_refused(void **state)
     write_text("train/bird/b.GIF", "\x89PNG");
     write_colour("train/bird/a.ppm", 4, 4, 1, 1, 1);
     expect_failure("images:%s", MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA,
-                   "train/bird/b.GIF: cannot be read: convert the picture to a kind that can (PPM, PGM");
+                   "train/bird/b.GIF: not an image that mixt reads: convert it (PPM, PGM");
     static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.GIF", "%s/train/bird/a.ppm"};
     for (int i = 0; i < 3; i++)
         assert_int_equal(unlink(in_folder(files[i])), 0);

@@ -181,7 +181,7 @@ static void hostile_files_are_refused(void **state)
     expect_refused(&p, "cut off");
     make_grey(&p, HEIGHT);
     p.bytes[p.size++] = 'x';
-    expect_refused(&p, "behind its end");
+    expect_refused(&p, "there are bytes after its end");
     make_grey(&p, HEIGHT);
     p.bytes[8 + 25 + 8 + 1] ^= 1;
     expect_refused(&p, "checksum of a chunk is wrong");

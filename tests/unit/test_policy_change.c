@@ -289,9 +289,9 @@ static void precision_or_policy(void **state)
     fixture f = start();
     mixt_policy *policy = parse("default: bf16");
     assert_null(mixt_trainer_new(f.model, .precision = "bf16", .policy = policy));
-    assert_non_null(strstr(mixt_error_text(), "both precision ('bf16') and policy are given"));
+    assert_non_null(strstr(mixt_error_text(), "both precision ('bf16') and policy are set: give one of them"));
     assert_null(mixt_generator_new(f.model, .weights = "none", .precision = "fp16", .policy = policy));
-    assert_non_null(strstr(mixt_error_text(), "both precision ('fp16') and policy are given"));
+    assert_non_null(strstr(mixt_error_text(), "both precision ('fp16') and policy are set: give one of them"));
     mixt_trainer *t = mixt_trainer_new(f.model, .policy = policy);
     assert_true(mixt_policy_equal(mixt_trainer_policy(t), policy));
     assert_null(mixt_trainer_policy(NULL));

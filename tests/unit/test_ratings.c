@@ -202,7 +202,7 @@ static void features_of_items_are_read(void **state)
         assert_string_equal(info->arrays[2].name, "item.features");
         assert_int_equal(info->arrays[2].elements, 4);
         assert_non_null(strstr(info->warnings, "says nothing of 1 of 4 items"));
-        assert_non_null(strstr(info->warnings, "column 4 is left aside"));
+        assert_non_null(strstr(info->warnings, "column 4 is ignored: hardly two"));
         const double half = sqrt(0.5); // of two categories; years and numbers have mean 0 over what is rated
         expect_row(row_of(data, 0, 2), (double[]){-1, half, half, -sqrt(2)}, 4);
         expect_row(row_of(data, 1, 2), (double[]){1, 0, 1, half}, 4);
@@ -262,7 +262,8 @@ static void names_that_are_numbers_are_features(void **state)
     mixt_data *data = open_text(text, MIXT_OPTIONS(mixt_data_options, .split = "all", .item_numbers = true));
     assert_non_null(data);
     assert_int_equal(mixt_data_describe(data)->array_count, 4);
-    assert_non_null(strstr(mixt_data_describe(data)->warnings, "the names of 1 of 3 items are no numbers from 0 on"));
+    assert_non_null(
+        strstr(mixt_data_describe(data)->warnings, "the names of 1 of 3 items are not numbers from 0 on, such as '"));
     expect_row(row_of(data, 0, 2), (double[]){sqrt(0.5)}, 1); // log 100, twice, and log 10: mean 0, deviation 1
     expect_row(row_of(data, 2, 2), (double[]){-sqrt(2)}, 1);
     expect_row(row_of(data, 3, 2), (double[]){0}, 1);
@@ -276,7 +277,7 @@ static void names_that_are_numbers_are_features(void **state)
     mixt_data_close(data);
     assert_null(
         open_text("1::a::1\n1::-2::2\n", MIXT_OPTIONS(mixt_data_options, .split = "all", .item_numbers = true)));
-    assert_non_null(strstr(mixt_error_text(), "no item is called a number from 0 on (the first is 'a')"));
+    assert_non_null(strstr(mixt_error_text(), "no item has a number as its name (the first is 'a')"));
     temp_folder_remove();
 }
 
@@ -348,7 +349,7 @@ static void wrong_features_are_named(void **state)
     assert_non_null(strstr(mixt_error_text(), "2 of item.features where the model was trained with 1 of"));
     mixt_data_close(train);
     assert_int_equal(mixt_data_open("digits:", &other, .items = "items.dat"), MIXT_ERROR_CONFIG);
-    assert_non_null(strstr(mixt_error_text(), "'items' means nothing to digits"));
+    assert_non_null(strstr(mixt_error_text(), "'items' is not for digits"));
     temp_folder_remove();
 }
 

@@ -122,7 +122,7 @@ static void test_data(void **state)
     assert_int_equal(mixt_data_open(spec, &data), MIXT_OK);
     const mixt_data_info *info = mixt_data_describe(data);
     assert_int_equal(info->target, MIXT_TARGET_VALUES);
-    assert_non_null(strstr(info->warnings, "line 21: target -3.5 is no class"));
+    assert_non_null(strstr(info->warnings, "line 21: target -3.5 is not a class"));
     assert_true(info->target_largest == 3.5);
     assert_true(info->target_square > (15 + 3.5 * 3.5) / 30 - 1e-6 &&
                 info->target_square < (15 + 3.5 * 3.5) / 30 + 1e-6);

@@ -369,7 +369,8 @@ static void refuses_bad_options(void **state)
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp8_e4m3"), "cannot be trained in 'fp8_e4m3'");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,fp16"), "named twice");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp32"), "compared with");
-    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = ", "), "none is named");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = ", "),
+            "formats: the list is empty; expected some of fp16, bf16 and tf32");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .trials = -1), "-1 trials");
     stop(&f);
 }

@@ -101,7 +101,7 @@ static void a_file_that_is_cut_meanwhile(void **state)
         check_ok(data->kind->sample(data, last, -1, input, target));
         assert_int_equal(truncate(temp_path("cut.tokens"), left[i]), 0);
         assert_int_equal(data->kind->sample(data, last, -1, input, target), MIXT_ERROR_FILE);
-        assert_non_null(strstr(mixt_error_text(), "cut.tokens: was cut while it was read"));
+        assert_non_null(strstr(mixt_error_text(), "cut.tokens: was truncated while it was read: restore it"));
         mixt_data_close(data);
     }
 }
@@ -197,7 +197,7 @@ static void tokenising_ends_when_it_is_told_to(void **state)
     assert_int_equal(status, MIXT_ERROR_STATE);
     assert_null(data);
     assert_int_equal(heard, 1);
-    assert_non_null(strstr(mixt_error_text(), "t.txt was ended before it was done"));
+    assert_non_null(strstr(mixt_error_text(), "t.txt was stopped by the program's progress function"));
     calls = 0;
     mixt_data_close(open_text("train", 0, 1, "gpt2")); // nothing of it was kept
     assert_true(calls > 0);

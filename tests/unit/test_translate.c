@@ -244,7 +244,7 @@ static void what_is_no_pair_of_files_is_named(void **state)
         {{"train.en"}, "has a file for .en but none for .de"},
         {{"train.de"}, "has a file for .de but none for .en"},
         {{"other.en"}, "has no train.en and train.de"},
-        {{"train_a.en", "train_b.en", "train.de"}, "which is its train part: train_a.en, train_b.en?"},
+        {{"train_a.en", "train_b.en", "train.de"}, ": has several train parts: train_a.en, train_b.en;"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

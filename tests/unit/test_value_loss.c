@@ -100,10 +100,10 @@ static void the_output_is_fp32_and_its_operands_stay_low(void **state)
             assert_int_equal(n->arithmetic, low);
             assert_int_equal(back->arithmetic, low); // the gradient is cast
             assert_int_equal(mixt__node_explain(g, n - g->nodes, &text), MIXT_OK);
-            assert_non_null(strstr(text, "default of the policy; a loss of values reads it: fp32"));
+            assert_non_null(strstr(text, "default of the policy; the loss reads it: fp32"));
             mixt_free(text);
             assert_int_equal(mixt__node_explain(g, back - g->nodes, &text), MIXT_OK);
-            assert_null(strstr(text, "a loss of values"));
+            assert_null(strstr(text, "the loss reads it"));
             mixt_free(text);
             mixt__graph_free(g);
         }
@@ -117,7 +117,7 @@ static void a_convolution_takes_fp32_for_it(void **state)
     char *text;
     assert_true(output_is_full(g));
     assert_int_equal(mixt__node_explain(g, product(g, false) - g->nodes, &text), MIXT_OK);
-    assert_string_equal(text, "fp32: a loss of values reads it");
+    assert_string_equal(text, "fp32: the loss reads it");
     mixt_free(text);
     mixt__graph_free(g);
 }

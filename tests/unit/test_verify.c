@@ -51,7 +51,7 @@ static bool hear(void *user, const mixt_progress *p)
     if (p->kind == MIXT_PROGRESS_PART) {
         snprintf(begins, sizeof begins, "seed %lld, %s: loss ", 5 + (long long)(p->part - 1) / 2, precision);
         assert_int_equal(strncmp(p->text, begins, strlen(begins)), 0);
-        assert_true(strstr(p->text, " ms an update") && isfinite(p->loss) && p->accuracy >= 0);
+        assert_true(strstr(p->text, " ms per update") && isfinite(p->loss) && p->accuracy >= 0);
         h->runs++;
     }
     return !h->stop_at || h->steps < h->stop_at;

@@ -148,7 +148,7 @@ static void a_clip_is_predicted_as_it_is_read(void **state)
         assert_true(sample[i] > sample[i - FRAME]);
     mixt_inputs_close(inputs);
     assert_int_equal(mixt_inputs_open(temp_path("train/run"), data, &inputs), MIXT_ERROR_DATA);
-    assert_non_null(strstr(mixt_error_text(), "train/run: a clip without pictures"));
+    assert_non_null(strstr(mixt_error_text(), "train/run: a clip without frames ("));
     mixt_data_close(data);
 }
 
@@ -165,10 +165,10 @@ static void bad_clips_are_named(void **state)
     int64_t valid;
     make_set();
     make_folders((const char *const[]){"train/run/empty"}, 1);
-    refused_set("train/run/empty: a clip without pictures", MIXT_ERROR_DATA);
+    refused_set("train/run/empty: a clip without frames (", MIXT_ERROR_DATA);
     write_ramp("train/run/empty/0.pgm", SIDE, SIDE, 0);
     write_ramp("train/run/empty/1.pgm", SIDE, SIDE, 0);
-    refused_set("train/run/empty: a clip of 2 pictures, but a sample has 3 frames", MIXT_ERROR_DATA);
+    refused_set("train/run/empty: a clip of 2 frames, but a sample has 3 frames", MIXT_ERROR_DATA);
     write_ramp("train/run/empty/2.pgm", SIDE, SIDE + 1, 0);
     mixt_data_options plain = as_they_are(); // nothing is measured, so that it opens
     mixt_data *data = open_ok("video:%s", plain);
@@ -184,7 +184,7 @@ static void bad_clips_are_named(void **state)
     unlink(temp_path("train/run/empty/2.webp"));
     write_ramp("train/run/loose.pgm", SIDE, SIDE, 0);
     write_ramp("train/run/empty/2.pgm", SIDE, SIDE, 0);
-    refused_set("train/run/loose.pgm: a picture beside clips", MIXT_ERROR_DATA);
+    refused_set("train/run/loose.pgm: an image beside clips: a clip is a folder of images", MIXT_ERROR_DATA);
     unlink(temp_path("train/run/loose.pgm"));
     make_folders((const char *const[]){"train/sit"}, 1);
     refused_set("train/sit: a class without clips", MIXT_ERROR_DATA);

@@ -327,7 +327,7 @@ static void bad_files(void **state)
     opens_not(file, "gpt2", m, "is fp32 [4, 16], expected a float tensor [4, 8]");
     make_gpt(m, 3);
     m->tensors[2].name = "h.0.rotary.weight";
-    opens_not(file, "gpt2", m, "no counterpart");
+    opens_not(file, "gpt2", m, "' does not exist in the names of");
     opens_not(temp_path("nothing.safetensors"), "gpt2", m, "nothing.safetensors");
     make_gpt(m, 3);
     const float ints[4] = {0};
@@ -461,34 +461,34 @@ static void torchvision(void **state)
         const char *differs;
     } cases[] = {
         {"resnet", {64, 7, 7, 3}, {0}, true, false, ""},
-        {"resnet", {64, 7, 7, 1}, {0}, true, false, "torchvision's net has 3 input channels, this model has not"},
-        {"resnet", {4, 7, 7, 3}, {0}, true, false, "torchvision's net has a width of 64, this model has not"},
+        {"resnet", {64, 7, 7, 1}, {0}, true, false, "torchvision's net has 3 input channels, this model does not"},
+        {"resnet", {4, 7, 7, 3}, {0}, true, false, "torchvision's net has a width of 64, this model does not"},
         {"resnet", {16, 3, 3, 3}, {0}, false, true, "torchvision has no net"},
         {"resnet",
          {64, 7, 7, 3},
          {0},
          false,
          false,
-         "torchvision's net has projections as shortcuts, this model has not"},
+         "torchvision's net has projections as shortcuts, this model does not"},
         {"vgg", {64, 3, 3, 3}, {4096, 25088}, false, false, ""},
         {"vgg",
          {64, 3, 3, 1},
          {4096, 25088},
          false,
          false,
-         "torchvision's net has 3 input channels, this model has not"},
+         "torchvision's net has 3 input channels, this model does not"},
         {"vgg",
          {64, 3, 3, 3},
          {512, 512},
          false,
          false,
-         "torchvision's net has 7 x 7 pixels before its classifier, this model has not"},
+         "torchvision's net has 7 x 7 pixels before its classifier, this model does not"},
         {"vgg",
          {64, 3, 3, 3},
          {512, 25088},
          false,
          false,
-         "torchvision's net has hidden layers of 4096 and 4096, this model has not"},
+         "torchvision's net has hidden layers of 4096 and 4096, this model does not"},
         {"vgg",
          {64, 3, 3, 3},
          {4096, 25088},

@@ -104,7 +104,7 @@ static mixt_status put_off(copy_kind kind, void *dst, const void *src, size_t by
     if (room)
         queue.list[queue.count++] = p;
     pthread_mutex_unlock(&lock);
-    return room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy");
+    return room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to delay a copy");
 }
 
 static mixt_status copy_now(mixt__device *device, void *dst, const void *src, size_t bytes)
@@ -153,7 +153,7 @@ static mixt_status join_copies(mixt__device *device)
         queue.list[i].kind = COPY_TO_HOST;
     }
     pthread_mutex_unlock(&lock);
-    return end(room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy"));
+    return end(room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to delay a copy"));
 }
 
 static mixt_status query(mixt__device *device)

@@ -109,7 +109,7 @@ mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct cudaDeviceProp properties;
-    MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is"));
+    MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking for a GPU's properties"));
     pthread_once(&once, write_texts);
     *info = (mixt_gpu_info){.capability = 10 * properties.major + properties.minor};
     info->multiprocessors = properties.multiProcessorCount;

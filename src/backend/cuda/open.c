@@ -41,7 +41,7 @@ bool mixt__cuda_was_opened(int number)
 static mixt_status describe(mixt__cuda_device *gpu)
 {
     struct cudaDeviceProp properties;
-    CHECK(cudaGetDeviceProperties(&properties, gpu->base.number), "asking the GPU what it is");
+    CHECK(cudaGetDeviceProperties(&properties, gpu->base.number), "asking for the GPU's properties");
     gpu->sm = 10 * properties.major + properties.minor;
     gpu->multiprocessors = properties.multiProcessorCount;
     gpu->shared_limit = (int)properties.sharedMemPerBlockOptin;
@@ -176,7 +176,7 @@ mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text),
     mixt__error_forward(error_set);
     if (strcmp(abi, MIXT_CUDA_ABI))
         return mixt__fail(MIXT_ERROR_DEVICE,
-                          "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
+                          "libmixt_cuda.so is from another build ('%s', wanted '%s'): install them together",
                           MIXT_CUDA_ABI, abi);
     *opened = &mixt__cuda_backend;
     return MIXT_OK;

@@ -70,7 +70,7 @@ mixt_status mixt__alphabet_make(mixt_data *data, const mixt__recordings *list, m
     for (int64_t i = 0; !known && !list->count && i < MIXT_VOICE_WORDS; i++)
         MIXT_TRY(add_letters(data, mixt__voice_words[i], names, &count));
     *alphabet = (mixt__alphabet){.names = names, .count = count};
-    return count > 1 ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s: nothing is said in its texts", data->path);
+    return count > 1 ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s: its texts are empty", data->path);
 }
 
 int64_t mixt__letters_of(const char *text)
@@ -104,7 +104,7 @@ mixt_status mixt__alphabet_check(mixt_data *data, const mixt__recordings *list, 
         return MIXT_OK;
     return mixt__data_warn(data,
                            "%lld texts of the %s part have letters that the training part does not have ('%s' of %s): "
-                           "the loss leaves them out, and such a letter is always a mistake",
+                           "the loss ignores these letters, and each counts as a mistake",
                            (long long)strange, mixt__part_names[data->part], first, path);
 }
 

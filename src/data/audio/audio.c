@@ -220,8 +220,8 @@ static mixt_status normalise(mixt_data *data, audio_state *state, const mixt__re
     if (!o->like)
         return measure(data, state, list, rows, count);
     if (o->like->info.channels != mels)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld mel bands, but the set it should be like (%s) has %lld",
-                          data->path, (long long)mels, o->like->info.path, (long long)o->like->info.channels);
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld mel bands, but the data it must match (%s) has %lld", data->path,
+                          (long long)mels, o->like->info.path, (long long)o->like->info.channels);
     memcpy(state->mean, o->like->info.mean, (size_t)mels * sizeof *state->mean);
     memcpy(state->std, o->like->info.std, (size_t)mels * sizeof *state->std);
     return MIXT_OK;
@@ -238,10 +238,10 @@ static mixt_status probe(mixt_data *data, mixt__recordings *list, bool given)
         if (!data->options.rate)
             data->options.rate = wav.rate;
         if (!given && wav.rate != data->options.rate)
-            return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: %lld samples a second, but others have %lld; set data.rate (in C: rate) to bring "
-                              "all to one",
-                              list->files[i].path, (long long)wav.rate, (long long)data->options.rate);
+            return mixt__fail(
+                MIXT_ERROR_DATA,
+                "%s: %lld samples per second, but others have %lld; set data.rate (in C: rate) to resample all",
+                list->files[i].path, (long long)wav.rate, (long long)data->options.rate);
         list->files[i].samples = mixt__resampled(wav.count, wav.rate, data->options.rate);
     }
     return MIXT_OK;
@@ -345,7 +345,7 @@ static mixt_status find_letters(mixt_data *data, audio_state *state, const mixt_
         const mixt__recording *r = &state->list.files[i];
         if (mixt__letters_of(r->text) > longest)
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: %lld letters are said in it, but the longest text trained on has %lld", r->path,
+                              "%s: its text has %lld letters, but the longest text of training has %lld", r->path,
                               (long long)mixt__letters_of(r->text), (long long)longest);
     }
     MIXT_TRY(mixt__recordings_warn_of_lines(data, &state->list));
@@ -459,9 +459,9 @@ static mixt_status take_like(mixt_data *data)
     };
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
         if (asked[i].mine != 0 && fabs(asked[i].mine - asked[i].its) > 1e-6 * fabs(asked[i].its)) // written in 9 digits
-            return mixt__fail(
-                MIXT_ERROR_DATA, "audio:%s: %s %g, but the set it should be like (%s) has %g: leave it out", data->path,
-                asked[i].name, asked[i].mine, *like->info.path ? like->info.path : like->info.kind, asked[i].its);
+            return mixt__fail(MIXT_ERROR_DATA, "audio:%s: %s %g, but the data it must match (%s) has %g: leave it out",
+                              data->path, asked[i].name, asked[i].mine,
+                              *like->info.path ? like->info.path : like->info.kind, asked[i].its);
     o->rate = its->rate;
     o->mels = its->mels;
     o->window = its->window;
@@ -475,12 +475,10 @@ static mixt_status open_voice(mixt_data *data, audio_state *state)
 {
     mixt_data_options *o = &data->options;
     if (o->val_files || o->test_files || o->labels)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG,
-            "audio: val_files and test_files need recordings, and so do labels: say where with data.path");
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio: val_files, test_files and labels need recordings: set data.path");
     if (o->rate && o->rate != MIXT_VOICE_RATE)
-        return mixt__fail(MIXT_ERROR_CONFIG, "audio: words are spoken at %d samples a second, not %lld",
-                          MIXT_VOICE_RATE, (long long)o->rate);
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio: words have %d samples per second, not %lld", MIXT_VOICE_RATE,
+                          (long long)o->rate);
     if (o->classes && o->classes < MIXT_VOICE_WORDS)
         return mixt__fail(MIXT_ERROR_CONFIG, "audio: has %d words, not %lld", MIXT_VOICE_WORDS, (long long)o->classes);
     o->rate = MIXT_VOICE_RATE;
@@ -507,7 +505,8 @@ static mixt_status open_audio(mixt_data *data)
         data->options.target = MIXT_TARGET_TEXT;
     state->spells = data->options.target == MIXT_TARGET_TEXT;
     if (state->spells && data->options.classes)
-        return mixt__fail(MIXT_ERROR_CONFIG, "audio:%s: 'classes' means nothing where targets are texts", data->path);
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio:%s: 'classes' is not for targets that are texts; leave it out",
+                          data->path);
     if (!*data->path)
         return open_voice(data, state);
     if (!mixt__path_is_directory(data->path))

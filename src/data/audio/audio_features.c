@@ -28,8 +28,8 @@ mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio
     audio->frames = mixt__mel_frames(&audio->mel, audio->count + audio->tail);
     if (audio->count < 1 || audio->frames > FRAMES_MAX)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s: %g seconds at %lld samples a second, a frame every %g ms: %lld frames", what, o->seconds,
-                          (long long)o->rate, o->hop, (long long)audio->frames);
+                          "%s: %g seconds at %lld samples per second, a frame every %g ms: %lld frames", what,
+                          o->seconds, (long long)o->rate, o->hop, (long long)audio->frames);
     bool time = o->time_mask >= audio->frames;
     if (time || o->mel_mask >= o->mels)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: data.%s=%lld hides all of the %lld %s", what,
@@ -64,9 +64,9 @@ mixt_status mixt__audio_read(const char *path, int64_t rate, mixt__wav *wav)
         mixt__rate_change(wav->samples, wav->count, wav->rate, rate, made.samples);
     mixt__wav_free(wav);
     *wav = made;
-    return made.samples
-               ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for it at %lld samples a second", path, (long long)rate);
+    return made.samples ? MIXT_OK
+                        : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for it at %lld samples per second", path,
+                                     (long long)rate);
 }
 
 /** Where a recording lies in what a sample shows. */

@@ -29,7 +29,7 @@ static mixt_status word_of(mixt_data *data, const char *folder, const char *name
 {
     const char *end = strchr(name, '_');
     if (!end || end == name)
-        return mixt__fail(MIXT_ERROR_DATA, "%s/%s: of which class? Expected CLASS_….wav, or one folder for each class",
+        return mixt__fail(MIXT_ERROR_DATA, "%s/%s: unknown class: expected CLASS_….wav, or one folder for each class",
                           folder, name);
     *word = mixt__arena_printf(&data->arena, "%.*s", (int)(end - name), name);
     return *word ? MIXT_OK : no_memory(folder);
@@ -156,7 +156,7 @@ static mixt_status list_below(mixt_data *data, const char *folder, const char *i
     int count = depth > DEPTH_MAX ? -1 : scandir(path, &entries, visible, by_name);
     if (count < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path,
-                          depth > DEPTH_MAX ? "too many folders in folders" : strerror(errno));
+                          depth > DEPTH_MAX ? "folders are nested too deep" : strerror(errno));
     mixt_status status = MIXT_OK;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name, *below = NULL;
@@ -201,13 +201,11 @@ mixt_status mixt__recordings_share(const mixt_data *data, mixt__recordings *list
                 found++;
             }
         if (named[n].glob && !found)
-            return mixt__fail(MIXT_ERROR_CONFIG, "%s: no recording is called as %s says: '%s'; the first is %s",
-                              data->path, named[n].key, named[n].glob, list->files[0].name);
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s: no recording matches %s='%s'; the first is %s", data->path,
+                              named[n].key, named[n].glob, list->files[0].name);
         taken += found;
         if (named[n].glob && taken >= list->count)
-            return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s: all %lld recordings are called as %s says: '%s'; none is left to "
-                              "train on",
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s: all %lld recordings match %s='%s'; none is left to train on",
                               data->path, (long long)list->count, named[n].key, named[n].glob);
     }
     return MIXT_OK;
@@ -244,7 +242,8 @@ mixt_status mixt__recordings_label(mixt__recordings *list, const char *const *na
         mixt__recording *r = &list->files[i];
         const char *const *found = bsearch(&r->word, names, (size_t)count, sizeof *names, by_word);
         if (!found)
-            return mixt__fail(MIXT_ERROR_DATA, "%s: its class '%s' is none of the training part's", r->path, r->word);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: its class '%s' is not a class of the training part", r->path,
+                              r->word);
         r->label = (int32_t)(found - names);
     }
     return MIXT_OK;

@@ -73,17 +73,16 @@ mixt_status mixt__mel_make(const char *what, int64_t rate, int64_t mels, double 
     mel->window = (int64_t)(window * (double)rate / 1000 + 0.5);
     mel->hop = (int64_t)(hop * (double)rate / 1000 + 0.5);
     if (mel->window < 2 || mel->window > 1 << 20 || mel->hop < 1)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG,
-            "%s: at %lld samples a second a window of %g ms has %lld samples and a hop of %g ms %lld: too "
-            "few or too many",
-            what, (long long)rate, window, (long long)mel->window, hop, (long long)mel->hop);
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "%s: at %lld samples per second a window of %g ms has %lld samples and a hop of %g ms %lld: "
+                          "too few or too many",
+                          what, (long long)rate, window, (long long)mel->window, hop, (long long)mel->hop);
     while (mel->size < mel->window)
         mel->size *= 2;
     int64_t empty = 0, lines = make_bands(mel, NULL, &empty);
     if (!lines)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s: of %lld mel bands number %lld holds no line of the spectrum, which has %lld: lower "
+                          "%s: of %lld mel bands number %lld covers no line of the spectrum, which has %lld: lower "
                           "data.mels, or raise data.window",
                           what, (long long)mels, (long long)empty + 1, (long long)mel->size / 2 + 1);
     int64_t doubles = mel->window + mel->size + lines;

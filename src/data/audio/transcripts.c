@@ -35,11 +35,11 @@ static mixt_status add_line(mixt_data *data, const mixt__transcript_file *file, 
     if (!length)
         return MIXT_OK;
     if (!cut || cut == at)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: expected the name of a recording, a %s, and what is said",
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: expected the name of a recording, a %s, and its text",
                           file->path, (long long)number, file->spaced ? "space" : "tab");
     *cut = 0;
     if (strchr(cut + 1, '\t'))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: has a tab in what is said: expected one tab, behind the name",
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: has more than one tab: expected the name, a tab, and the text",
                           file->path, (long long)number);
     mixt__transcript made = {.path = file->path, .line = number};
     made.key = mixt__arena_printf(&data->arena, "%s%s", file->inner, at);
@@ -65,7 +65,7 @@ static mixt_status add_lines(mixt_data *data, const mixt__transcript_file *file,
     int64_t valid = mixt__utf8_valid(bytes->bytes, bytes->size);
     const unsigned char *zero = memchr(bytes->bytes, 0, (size_t)bytes->size);
     if (valid < bytes->size || zero)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: is no text in UTF-8", file->path,
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: is not UTF-8 text", file->path,
                           (long long)line_at(bytes, valid < bytes->size ? valid : zero - bytes->bytes));
     char *at = (char *)bytes->bytes + mixt__bytes_mark(bytes), *end = (char *)bytes->bytes + bytes->size;
     for (int64_t number = 1; at < end; number++) {
@@ -94,7 +94,7 @@ mixt_status mixt__transcripts_sort(mixt__transcripts *all)
     for (int64_t i = 1; i < all->count; i++) {
         const mixt__transcript *a = &all->items[i - 1], *b = &all->items[i];
         if (!strcmp(a->key, b->key))
-            return mixt__fail(MIXT_ERROR_DATA, "%s:%lld: '%s' has a text already, in line %lld of %s", b->path,
+            return mixt__fail(MIXT_ERROR_DATA, "%s:%lld: '%s' has another text in line %lld of %s", b->path,
                               (long long)(a->line > b->line ? a->line : b->line), a->key,
                               (long long)(a->line > b->line ? b->line : a->line), a->path);
     }
@@ -139,11 +139,10 @@ static mixt_status take_classes(mixt__recordings *list)
     for (int64_t i = 0; i < list->count; i++) {
         mixt__recording *r = &list->files[i];
         if (!*r->word)
-            return mixt__fail(
-                MIXT_ERROR_DATA,
-                "%s: what is said in it? Expected transcripts.tsv (name, tab, text) or *.trans.txt beside "
-                "the recordings, a file that data.labels names (in C: labels), or CLASS_….wav",
-                r->path);
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: has no transcript: expected transcripts.tsv (name, tab, text) or *.trans.txt beside "
+                              "the recordings, a file named by data.labels (in C: labels), or CLASS_….wav",
+                              r->path);
         r->text = r->word;
     }
     return MIXT_OK;
@@ -186,7 +185,7 @@ mixt_status mixt__recordings_warn_of_lines(mixt_data *data, const mixt__recordin
 {
     if (!list->unused)
         return MIXT_OK;
-    return mixt__data_warn(data, "%lld of %lld lines of what is said name no recording that is there; %s%s",
+    return mixt__data_warn(data, "%lld of %lld lines of transcripts name a recording that does not exist; %s%s",
                            (long long)list->unused, (long long)list->lines, list->unused > 1 ? "the first is " : "",
                            list->first_unused);
 }

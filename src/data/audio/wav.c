@@ -137,7 +137,7 @@ static mixt_status read_format(const char *path, const unsigned char *p, int64_t
     if (l->channels < 1 || l->channels > CHANNELS_MAX)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: %u channels, expected 1 to %d", path, l->channels, CHANNELS_MAX);
     if (l->rate < RATE_MIN || l->rate > RATE_MAX)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %lld samples a second, expected %d to %d", path, (long long)l->rate,
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %lld samples per second, expected %d to %d", path, (long long)l->rate,
                           RATE_MIN, RATE_MAX);
     if (u16(p + 12) != (unsigned)l->frame)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: says that %u bytes are one sample of %u channels of %u bits", path,
@@ -149,12 +149,12 @@ static mixt_status read_format(const char *path, const unsigned char *p, int64_t
 static mixt_status take_samples(const char *path, int64_t at, int64_t size, int64_t total, layout *l)
 {
     if (!l->known)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: its samples come before their format", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: its samples come before its format", path);
     l->begin = at;
     l->bytes = size == UINT32_MAX ? total - at : size; // a program that wrote to a pipe could not know
     if (l->bytes > total - at)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is cut off: %lld bytes of samples are promised, %lld are there", path,
-                          (long long)l->bytes, (long long)(total - at));
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is cut off: its header says %lld bytes of samples, but it has %lld",
+                          path, (long long)l->bytes, (long long)(total - at));
     if (!l->bytes)
         return mixt__fail(MIXT_ERROR_DATA, "%s: has no samples", path);
     if (l->bytes % l->frame)
@@ -170,7 +170,7 @@ static mixt_status check_mark(const char *path, const unsigned char *bytes, int6
     if (size >= 4 && (!memcmp(bytes, "RIFX", 4) || !memcmp(bytes, "RF64", 4)))
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: is WAV of the kind %.4s: convert it to the usual one (RIFF)",
                           path, (const char *)bytes);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: is no WAV file: it does not begin with RIFF and WAVE", path);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a WAV file: it does not begin with RIFF and WAVE", path);
 }
 
 /** Finds format and samples in the first `size` bytes of a file of `total`. */
@@ -208,7 +208,8 @@ static mixt_status decode(const char *path, const unsigned char *bytes, const la
             sum += c->get(p);
         sum /= (double)l->channels;
         if (!(fabs(sum) <= LOUDEST))
-            return mixt__fail(MIXT_ERROR_DATA, "%s: sample %lld is %g, which is no sound", path, (long long)i, sum);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: sample %lld is %g, which is not a sample of sound", path,
+                              (long long)i, sum);
         wav->samples[i] = (float)sum;
     }
     return MIXT_OK;

@@ -24,8 +24,8 @@ static mixt_status no_form(const json_t *row)
     const char *first = json_object_iter_key(json_object_iter((json_t *)row));
     if (json_object_get(row, "chosen") || json_object_get(row, "rejected"))
         return mixt__fail(MIXT_ERROR_DATA,
-                          "a pair of answers, \"chosen\" and \"rejected\", is no form to train on here: "
-                          "keep the chosen one, as \"messages\" or \"prompt\" and \"completion\"");
+                          "a pair of answers, \"chosen\" and \"rejected\", is not a form to train on here: keep the "
+                          "chosen one, as \"messages\" or \"prompt\" and \"completion\"");
     if (json_object_get(row, "prompt"))
         return mixt__fail(MIXT_ERROR_DATA, "\"prompt\" without \"completion\": there is no answer to learn");
     if (json_object_get(row, "instruction"))

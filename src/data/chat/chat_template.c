@@ -42,9 +42,9 @@ static mixt_status template_in(const char *path, const json_t *config, const cha
         }
     }
     if (!json_is_string(found))
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s has no chat_template: this model was not made for conversations; name a template's file",
-                          path);
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s has no chat_template: this model was not made for conversations; name the file of a template", path);
     *text = json_string_value(found);
     *size = json_string_length(found);
     return MIXT_OK;

@@ -56,7 +56,7 @@ static mixt_status check_size(const cifar_set *set, const char *path, int64_t si
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_FORMAT,
                       "%s: %lld bytes, not a whole number of %lld-byte records (%d label byte%s, %d pixels): the file "
-                      "is cut off in record %lld, which begins at offset %lld, or is no CIFAR-%d file",
+                      "is cut off in record %lld, which begins at offset %lld, or it is not a CIFAR-%d file",
                       path, (long long)size, (long long)record, set->label_bytes, set->label_bytes > 1 ? "s" : "",
                       PIXELS, (long long)(size / record), (long long)(size / record * record), set->classes);
 }
@@ -85,8 +85,8 @@ static mixt_status append_records(const cifar_set *set, int64_t classes, const c
         int label = at[set->label_bytes - 1];
         if (label >= classes)
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: offset %lld (record %lld): label %d, expected 0 to %lld: the file is damaged or no "
-                              "CIFAR-%d file",
+                              "%s: offset %lld (record %lld): label %d, expected 0 to %lld: the file is damaged, or it "
+                              "is not a CIFAR-%d file",
                               path, (long long)(i * record + set->label_bytes - 1), (long long)i, label,
                               (long long)classes - 1, set->classes);
         unsigned char *pixels = (unsigned char *)table->block + (table->rows + i) * PIXELS;
@@ -117,11 +117,9 @@ static mixt_status check_complete(mixt_data *data, const cifar_set *set, int cou
         missing = file_of(data, set->train, number) != NULL;
     if (!missing)
         return MIXT_OK;
-    return mixt__fail(
-        MIXT_ERROR_FILE,
-        "%s/data_batch_%d.bin: is missing, the set is not complete; fetch it again (to train on less, set "
-        "a limit)",
-        data->path, count + 1);
+    return mixt__fail(MIXT_ERROR_FILE,
+                      "%s/data_batch_%d.bin: is missing; download the data again (to train on less, set data.limit)",
+                      data->path, count + 1);
 }
 
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
@@ -175,7 +173,7 @@ static mixt_status open_cifar(mixt_data *data)
     if (!set)
         return mixt__fail(MIXT_ERROR_FILE,
                           "cifar:%s: holds neither data_batch_1.bin and its like (CIFAR-10) nor train.bin (CIFAR-100), "
-                          "plain or .gz; unpack the binary version there or correct the path",
+                          "plain or .gz; unpack the binary version there, or correct the path",
                           data->path);
     if (data->options.classes && data->options.classes < set->classes)
         return mixt__fail(MIXT_ERROR_CONFIG, "cifar:%s: CIFAR-%d has %d classes, not %lld", data->path, set->classes,

@@ -77,7 +77,7 @@ static mixt_status read_header(decoder *d)
     d->at = MARK;
     MIXT_TRY(next_chunk(d, &c));
     if (!is(&c, "IHDR") || c.size != 13)
-        return bad(d, MARK, "no header at its beginning");
+        return bad(d, MARK, "no header at its start");
     mixt__picture *p = &d->picture;
     p->width = big_endian(c.data);
     p->height = big_endian(c.data + 4);
@@ -124,7 +124,7 @@ static mixt_status next_pixels(decoder *d, bool *found)
         if (is(&c, "PLTE"))
             MIXT_TRY(read_palette(d, &c));
         else if (!(c.name[0] & 0x20))
-            return bad(d, d->at, "a chunk that mixt does not know and must not skip");
+            return bad(d, d->at, "an unknown chunk that must not be skipped");
     }
     *found = !d->ended;
     d->stream.next_in = (unsigned char *)(uintptr_t)c.data;
@@ -174,7 +174,7 @@ static mixt_status check_end(decoder *d)
         return bad(d, d->at, "the pixels are cut off");
     for (bool found = true; found;)
         MIXT_TRY(next_pixels(d, &found));
-    return d->at == d->size ? MIXT_OK : bad(d, d->at, "something stands behind its end");
+    return d->at == d->size ? MIXT_OK : bad(d, d->at, "there are bytes after its end");
 }
 
 static int paeth(int left, int up, int corner)

@@ -33,7 +33,7 @@ static mixt_status read_number(reader *r, const char *what, int64_t most, int64_
     for (; r->at < r->size && r->bytes[r->at] >= '0' && r->bytes[r->at] <= '9' && value <= most; r->at++)
         value = value * 10 + (r->bytes[r->at] - '0');
     if (r->at == begin || value < 1 || value > most)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset %lld: %s of the picture: expected a number from 1 to %lld",
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset %lld: %s of the image: expected a number from 1 to %lld",
                           r->path, (long long)begin, what, (long long)most);
     *number = value;
     return MIXT_OK;
@@ -91,7 +91,7 @@ mixt_status mixt__decode_pnm(const char *path, const unsigned char *bytes, int64
     int64_t count = p.height * p.width * p.channels, wanted = count * (largest > 255 ? 2 : 1);
     if (p.height * p.width > MIXT_PICTURE_PIXELS || size - r.at != wanted)
         return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: %lld bytes of pixels behind offset %lld, %lld x %lld need %lld: the file is %s", path,
+                          "%s: %lld bytes of pixels after offset %lld, %lld x %lld need %lld: the file is %s", path,
                           (long long)(size - r.at), (long long)r.at, (long long)p.width, (long long)p.height,
                           (long long)wanted, size - r.at < wanted ? "cut off" : "longer than its header says");
     p.pixels = mixt__alloc_uninit((size_t)count);

@@ -63,7 +63,7 @@ static mixt_status open_digits(mixt_data *data)
 
 const mixt__data_kind mixt__data_digits = {
     .name = "digits",
-    .what = "digits drawn by mixt",
+    .what = "generated digits",
     .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE |
             MIXT_DATA_SAMPLES,
     .drawn = true,

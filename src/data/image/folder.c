@@ -54,8 +54,7 @@ mixt_status mixt__folder_pictures(const char *folder, mixt__folder_fn *each, voi
     for (int i = 0; i < count && status == MIXT_OK; i++) {
         const char *name = entries[i]->d_name;
         if (mixt__picture_is_unread(name))
-            status = mixt__fail(MIXT_ERROR_DATA,
-                                "%s/%s: cannot be read: convert the picture to a kind that can (%s), or remove it",
+            status = mixt__fail(MIXT_ERROR_DATA, "%s/%s: not an image that mixt reads: convert it (%s), or remove it",
                                 folder, name, mixt__picture_kinds());
         else if (mixt__picture_is(name))
             status = each(user, name);
@@ -95,7 +94,7 @@ static mixt_status take_name(void *user, const char *name)
     naming *n = user;
     const char *copy = mixt__arena_strdup(n->arena, name);
     if (!copy)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", n->folder);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its images", n->folder);
     n->clip->names[n->clip->count++] = copy;
     n->clip->grey = n->clip->grey && mixt__picture_may_be_grey(name);
     return MIXT_OK;
@@ -107,20 +106,19 @@ mixt_status mixt__clip_list(const char *folder, int64_t frames, mixt__arena *are
     naming n = {.arena = arena, .clip = clip, .folder = folder};
     MIXT_TRY(mixt__folder_pictures(folder, count_name, &n));
     if (!clip->count)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: a clip without pictures (%s): add its frames, or remove the folder",
-                          folder, mixt__picture_kinds());
+        return mixt__fail(MIXT_ERROR_DATA, "%s: a clip without frames (%s): add them, or remove the folder", folder,
+                          mixt__picture_kinds());
     if (clip->count < frames)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: a clip of %lld pictures, but a sample has %lld frames: lower data.frames, or remove the "
-                          "clip",
+                          "%s: a clip of %lld frames, but a sample has %lld: lower data.frames, or remove the clip",
                           folder, (long long)clip->count, (long long)frames);
     clip->names = mixt__arena_alloc(arena, (size_t)clip->count * sizeof *clip->names);
     if (!clip->names)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", folder);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its images", folder);
     int64_t room = clip->count;
     clip->count = 0;
     MIXT_TRY(mixt__folder_pictures(folder, take_name, &n));
-    return clip->count == room ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: changes while it is being read", folder);
+    return clip->count == room ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: is changing while it is read", folder);
 }
 
 mixt_status mixt__clip_read(const char *folder, const mixt__clip *clip, int64_t frame, int64_t frames, int64_t channels,

@@ -205,7 +205,7 @@ static mixt_status labels_path(mixt_data *data, const char *images, const char *
     if (!*path)
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: no file of labels beside it (expected the same name with 'labels' for 'images' and idx1 "
-                          "for idx3); name it with the option 'labels'",
+                          "for idx3); name it with data.labels",
                           images);
     return MIXT_OK;
 }
@@ -312,8 +312,8 @@ static mixt_status check_parts(mixt_data *data)
                               data->path, mixt__part_names[other], path);
     }
     return mixt__fail(MIXT_ERROR_FILE,
-                      "idx:%s: holds no train-images-idx3-ubyte (or t10k-…, val-…), plain or .gz; put the MNIST "
-                      "files there or correct the path",
+                      "idx:%s: holds no train-images-idx3-ubyte (or t10k-…, val-…), plain or .gz; put the files there "
+                      "or correct the path",
                       data->path);
 }
 

@@ -80,7 +80,7 @@ static mixt_status add_picture(void *user, const char *name)
     listing *list = c->list;
     picture_file file = {.name = mixt__arena_strdup(&c->data->arena, name), .label = c->label};
     if (!file.name || !mixt__grow((void **)&list->files, &list->capacity, list->count, sizeof *list->files))
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", c->folder);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its images", c->folder);
     list->files[list->count++] = file;
     list->grey = list->grey && mixt__picture_may_be_grey(name);
     return MIXT_OK;
@@ -94,7 +94,7 @@ static mixt_status add_clip(class_listing *c, const char *name)
     snprintf(path, sizeof path, "%s/%s", c->folder, name);
     if (!mixt__path_is_directory(path))
         return mixt__picture_is(name) || mixt__picture_is_unread(name)
-                   ? mixt__fail(MIXT_ERROR_DATA, "%s: a picture beside clips: a clip is a folder of pictures", path)
+                   ? mixt__fail(MIXT_ERROR_DATA, "%s: an image beside clips: a clip is a folder of images", path)
                    : MIXT_OK;
     MIXT_TRY(mixt__clip_list(path, c->frames, &c->data->arena, &clip));
     if (!mixt__grow((void **)&list->clips, &list->clip_capacity, list->count, sizeof *list->clips))
@@ -156,7 +156,7 @@ static mixt_status find_classes(mixt_data *data, images_state *state, const char
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its classes", folder);
     return state->class_count
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_DATA, "%s: holds no folders: expected one for each class, with pictures in it",
+               : mixt__fail(MIXT_ERROR_DATA, "%s: holds no folders: expected one for each class, with images in it",
                             folder);
 }
 
@@ -180,12 +180,12 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
                            : list_class(data, state, list, path, label);
         if (status == MIXT_OK && each && list->count == before)
             status = mixt__fail(MIXT_ERROR_DATA, "%s: a class without %s (%s): add some, or remove the folder", path,
-                                state->frames ? "clips" : "pictures", mixt__picture_kinds());
+                                state->frames ? "clips" : "images", mixt__picture_kinds());
     }
     mixt__folder_free(entries, count);
     if (status == MIXT_OK && !list->count)
         status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no %s in its class folders (%s)", folder,
-                            state->frames ? "clips" : "pictures", mixt__picture_kinds());
+                            state->frames ? "clips" : "images", mixt__picture_kinds());
     return status;
 }
 
@@ -291,7 +291,7 @@ static mixt_status copy_statistics(const mixt_data *data, images_state *state)
 {
     const mixt_data_info *like = &data->options.like->info;
     if (like->channels != state->channels)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld", data->path,
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the data it must match (%s) has %lld", data->path,
                           (long long)state->channels, *like->path ? like->path : like->kind, (long long)like->channels);
     memcpy(state->mean, like->mean, (size_t)state->channels * sizeof(float));
     memcpy(state->std, like->std, (size_t)state->channels * sizeof(float));
@@ -486,8 +486,8 @@ static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
     if (!o->resize)
         o->resize = o->crop + o->crop / 7;
     if (o->pad)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: pictures are resized before they are cropped: 'pad' must be 0",
-                          kind, data->path);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: images are resized before they are cropped: 'pad' must be 0", kind,
+                          data->path);
     if (o->classes && o->like && o->like->info.classes > o->classes)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: has %lld classes, not %lld", kind, data->path,
                           (long long)o->like->info.classes, (long long)o->classes);
@@ -540,7 +540,7 @@ static void close_images(mixt_data *data)
 
 const mixt__data_kind mixt__data_images = {
     .name = "images",
-    .what = "pictures in class folders, or listed in a table",
+    .what = "images in class folders, or listed in a table",
     .uses = MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
     .open = open_images,
     .sample = sample_images,
@@ -550,7 +550,7 @@ const mixt__data_kind mixt__data_images = {
 
 const mixt__data_kind mixt__data_video = {
     .name = "video",
-    .what = "folder of clips, which are folders of pictures, in class folders",
+    .what = "folder of clips, which are folders of images, in class folders",
     .uses = MIXT_DATA_IMAGES | MIXT_DATA_FRAMES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
     .open = open_video,
     .sample = sample_images,

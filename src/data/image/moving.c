@@ -238,7 +238,7 @@ static void close_moving(mixt_data *data)
 
 const mixt__data_kind mixt__data_moving = {
     .name = "moving",
-    .what = "clips of moving digits drawn by mixt",
+    .what = "clips of generated moving digits",
     .uses = MIXT_DATA_FRAMES | MIXT_DATA_DRAWN | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SAMPLES,
     .drawn = true,
     .open = open_moving,

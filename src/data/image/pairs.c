@@ -152,7 +152,7 @@ static mixt_status take_line(mixt_data *data, pairs_state *state, gathering *g, 
     const char *tab = memchr(text, '\t', (size_t)size);
     const char *end = text + size;
     if (!tab || tab == text || tab + 1 == end)
-        return mixt__fail(MIXT_ERROR_DATA, "%s/captions.tsv:%lld: expected a picture's file, a tab and its caption",
+        return mixt__fail(MIXT_ERROR_DATA, "%s/captions.tsv:%lld: expected an image's file, a tab and its caption",
                           state->folder, (long long)line);
     if (snprintf(path, sizeof path, "%s/%.*s", state->folder, (int)(tab - text), text) >= PATH_SIZE)
         return mixt__fail(MIXT_ERROR_DATA, "%s/captions.tsv:%lld: the path is too long", state->folder,
@@ -259,10 +259,10 @@ static mixt_status normalise(mixt_data *data, pairs_state *state)
 {
     const mixt_data_options *o = &data->options;
     if (o->means || o->stds)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "pairs:%s: its pictures are normalised by 0.5 and 0.25: leave data.mean and "
-                          "data.std out",
-                          data->path);
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "pairs:%s: its images are normalised with mean 0.5 and std 0.25: leave data.mean and data.std out",
+            data->path);
     for (int c = 0; c < CHANNELS; c++) {
         bool standard = o->normalise == MIXT_NORMALISE_STANDARD;
         state->mean[c] = standard ? 0.5f : 0;
@@ -352,7 +352,7 @@ static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64
 
 const mixt__data_kind mixt__data_pairs = {
     .name = "pairs",
-    .what = "pictures with captions",
+    .what = "images with captions",
     .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN | MIXT_DATA_NUMBERS | MIXT_DATA_SAMPLES | MIXT_DATA_SEQ,
     .open = open,
     .arrays = arrays,

@@ -90,7 +90,7 @@ static mixt_status decode(const char *path, const mixt__bytes *file, mixt__pictu
             "or convert it to PPM",
             path);
 #endif
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: no picture: expected PPM, PGM (P6, P5)%s", path, OR_JPEG);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: not an image: expected PPM, PGM (P6, P5)%s", path, OR_JPEG);
 }
 
 /** Grey from colour by the luma of BT.601, colour from grey by repeating it. */

@@ -111,8 +111,7 @@ static bool judge_numbers(const mixt__survey *s, mixt__cells_column *column, con
     if (most(s, s->numbers[MIXT_NUMBER_POINT]))
         return true;
     if (comma && thousands && !s->decimals && !s->groups)
-        *doubtful = "commas in it may be decimal ones or part thousands: write its numbers with a point, or without "
-                    "commas";
+        *doubtful = "its commas may be decimal or thousands separators: write numbers with a point and without commas";
     column->form = comma && (s->decimals || !thousands) ? MIXT_NUMBER_COMMA : MIXT_NUMBER_THOUSANDS;
     return comma || thousands;
 }
@@ -143,5 +142,5 @@ void mixt__survey_judge(const mixt__survey *s, mixt__cells_column *column, const
     bool either = column->use == MIXT_CELLS_DATE && column->order == MIXT_DATE_MDY &&
                   s->dates[MIXT_DATE_MDY] == s->dates[MIXT_DATE_DMY];
     if (either)
-        *doubtful = "its dates may begin with the day or with the month: the month is taken; write them as 2024-12-31";
+        *doubtful = "its dates may be day first or month first: month first is assumed; write them as 2024-12-31";
 }

@@ -1,7 +1,7 @@
 /* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
- * The separator comes from the first line (; tab , or space, in this order). A header names every column (csv_head.c). A
- * field in quotes may hold separators, line ends and doubled quotes (RFC 4180); a quote without its other is a letter
+ * The separator comes from the first line (; tab , or space, in this order). A header names every column (csv_head.c).
+ * A field in quotes may hold separators, line ends and doubled quotes (RFC 4180); a quote without its other is a letter
  * like any. Columns are numbers, dates or words (csv_columns.c), and become features as the training part says
  * (schema.h). Blank lines and lines that begin with # are skipped. Numbers are decimal. A non-finite value is an error,
  * a missing one is what the option 'missing' says.
@@ -109,16 +109,15 @@ static mixt_status tell_misfits(const mixt__csv_reader *reader, const mixt__sche
     for (int64_t c = 0; c < cells->columns; c++) {
         const mixt__cells_column *column = &cells->column[c];
         if (column->strays)
-            MIXT_TRY(mixt__data_warn(reader->data,
-                                     "%s: column %lld%s: %lld cell%s no %s and taken to be missing; the first is '%s' "
-                                     "in line %lld",
-                                     reader->path, (long long)c + 1, mixt__csv_called(column), (long long)column->strays,
-                                     column->strays == 1 ? " is" : "s are",
-                                     column->use == MIXT_CELLS_DATE ? "date" : "number", column->stray,
-                                     (long long)column->first_stray));
+            MIXT_TRY(mixt__data_warn(
+                reader->data,
+                "%s: column %lld%s: %lld cell%s not a %s and taken as missing; the first is '%s' in line %lld",
+                reader->path, (long long)c + 1, mixt__csv_called(column), (long long)column->strays,
+                column->strays == 1 ? " is" : "s are", column->use == MIXT_CELLS_DATE ? "date" : "number",
+                column->stray, (long long)column->first_stray));
     }
     if (cells->untargeted)
-        MIXT_TRY(mixt__data_warn(reader->data, "%s: %lld of %lld rows have no target and are left out", reader->path,
+        MIXT_TRY(mixt__data_warn(reader->data, "%s: %lld of %lld rows have no target and are dropped", reader->path,
                                  (long long)cells->untargeted, (long long)(cells->rows + cells->untargeted)));
     const mixt_data *like = reader->data->options.like;
     if (!misfits->unknown || !like || !strcmp(like->path, reader->path))
@@ -145,7 +144,7 @@ static mixt_status count_missing(mixt__csv_reader *reader, mixt__table *table)
     for (int64_t c = 0; c < cells->columns; c++)
         table->cells += cells->column[c].use == MIXT_CELLS_NUMBER || cells->column[c].use == MIXT_CELLS_DATE;
     table->cells *= cells->rows;
-    return words ? mixt__data_note(reader->data, "%lld cells of words are missing: that is a word like any",
+    return words ? mixt__data_note(reader->data, "%lld cells of words are missing: missing is one more word",
                                    (long long)words)
                  : MIXT_OK;
 }
@@ -284,7 +283,7 @@ static mixt_status open_csv(mixt_data *data)
 
 const mixt__data_kind mixt__data_csv = {
     .name = "csv",
-    .what = "table, one sample a line",
+    .what = "table, one sample per line",
     .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES |
             MIXT_DATA_SHAPE | MIXT_DATA_COLUMNS,
     .open = open_csv,

@@ -44,7 +44,7 @@ static mixt_status find_column(const mixt__csv_reader *reader, const char *key, 
             continue;
         if (*found >= 0)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s: line %lld: columns %lld and %lld are both called '%.*s'; give %s by its number",
+                              "%s: line %lld: columns %lld and %lld are both called '%.*s'; set %s to a column number",
                               reader->path, (long long)reader->header_line, (long long)*found + 1, (long long)c + 1,
                               (int)length, text, key);
         *found = c;
@@ -56,11 +56,11 @@ static mixt_status find_column(const mixt__csv_reader *reader, const char *key, 
     if (*found >= 0)
         return MIXT_OK;
     bool named = cells->column[0].name.text;
-    return mixt__fail(
-        MIXT_ERROR_CONFIG, "%s: no column '%.*s' for %s; expected a name of the header line (%s) or a number from 1 to "
-                           "%lld",
-        reader->path, (int)length, text, key, named ? list_names(reader, names) : "the file has none",
-        (long long)cells->columns);
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s: no column '%.*s' for %s; expected a name of the header line (%s) or a number from 1 to "
+                      "%lld",
+                      reader->path, (int)length, text, key, named ? list_names(reader, names) : "the file has none",
+                      (long long)cells->columns);
 }
 
 /** Gives the columns of a list, "age,sex,3", a use. */
@@ -96,8 +96,8 @@ static mixt_status choose(mixt__csv_reader *reader)
         MIXT_TRY(use_list(reader, "data.drop", o->drop, MIXT_CELLS_OUT));
     if (o->drop && cells->column[cells->target].use == MIXT_CELLS_OUT)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s: data.drop leaves out '%.*s', the target; data.labels names another column",
-                          reader->path, mixt__shown(&cells->column[cells->target].name),
+                          "%s: data.drop drops '%.*s', the target; set data.labels to another column", reader->path,
+                          mixt__shown(&cells->column[cells->target].name),
                           cells->column[cells->target].name.text ? cells->column[cells->target].name.text : "");
     cells->column[cells->target].use = MIXT_CELLS_TARGET;
     for (int64_t c = 0; c < cells->columns; c++)

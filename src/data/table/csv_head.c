@@ -2,8 +2,8 @@
  *
  * A line is a header where columns that hold numbers or dates below have words in it, most of them: one bad field does
  * not make one, for a sample would be lost. Of columns that are all words a header is a line whose words do not come up
- * again. Or its numbers are those of columns, from 0 or 1 ("0,1,2,class"). scikit-learn's "rows,features,class names" is
- * understood and its counts are checked.
+ * again. Or its numbers are those of columns, from 0 or 1 ("0,1,2,class"). scikit-learn's "rows,features,class names"
+ * is understood and its counts are checked.
  */
 #include "data/table/csv_reader.h"
 
@@ -163,8 +163,7 @@ static mixt_status take_columns(mixt__csv_reader *reader)
     mixt__csv_field rest = reader->header, field;
     cells->column = mixt__alloc((size_t)cells->columns * sizeof *cells->column);
     if (!cells->column)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld columns", reader->path,
-                          (long long)cells->columns);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld columns", reader->path, (long long)cells->columns);
     for (int64_t c = 0; !reader->stated_rows && mixt__csv_next_field(&reader->text, &rest, &field); c++)
         cells->column[c].name = field;
     return MIXT_OK;
@@ -186,8 +185,7 @@ mixt_status mixt__csv_read_head(mixt__csv_reader *reader)
     const char *begin = text->at, *nul = memchr(begin, 0, (size_t)(text->end - begin));
     bool header = false;
     if (nul)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld: a zero byte: it is no table of text; UTF-16 is to be saved as UTF-8",
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: a zero byte: it is not a text table; save UTF-16 as UTF-8",
                           reader->path, line_of(begin, nul));
     mixt__csv_text start = *text;
     if (!mixt__csv_next_line(text, &line))

@@ -32,7 +32,7 @@ static mixt_status check_text(const mixt__csv_reader *reader, int64_t column, co
         if (mixt__utf8_decode((const unsigned char *)field->text + at, field->length - at, &length) ==
             MIXT_CODE_INVALID)
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: line %lld, column %lld: byte %lld of the field is no UTF-8: save the file as UTF-8",
+                              "%s: line %lld, column %lld: byte %lld of the field is not UTF-8: save the file as UTF-8",
                               reader->path, (long long)reader->text.line, (long long)column + 1, (long long)at + 1);
         at += length;
     }
@@ -46,13 +46,13 @@ static mixt_status read_class(mixt__csv_reader *reader, int64_t column, const mi
     bool is_number = mixt__csv_number(field, &number), first = reader->cells.rows == 1;
     if (is_number && !reader->words.given && first)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld, column %lld: '%s' is not a number, as in the lines below; classes are all "
-                          "numbers or all words",
+                          "%s: line %lld, column %lld: '%s' is not a number, but the lines below have numbers: use "
+                          "numbers only or words only for classes",
                           reader->path, (long long)reader->word_line, (long long)column + 1, reader->words.names[0]);
     if (is_number && !reader->words.given)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld, column %lld: '%.*s' is a number, the classes before are words; they are all "
-                          "one or all the other",
+                          "%s: line %lld, column %lld: '%.*s' is a number, but the classes before are words: use "
+                          "numbers only or words only",
                           reader->path, (long long)reader->text.line, (long long)column + 1, mixt__shown(field),
                           field->text);
     MIXT_TRY(check_text(reader, column, field));
@@ -62,8 +62,8 @@ static mixt_status read_class(mixt__csv_reader *reader, int64_t column, const mi
         return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' is %s", reader->path,
                           (long long)reader->text.line, (long long)column + 1, mixt__shown(field), field->text,
                           reader->words.given
-                              ? "no class of the training part"
-                              : "one word too many for classes (at most 1000); is it the right column?");
+                              ? "not a class of the training part"
+                              : "one class too many (at most 1000 different words); is it the right column?");
     *value = (double)class;
     return MIXT_OK;
 }
@@ -214,12 +214,12 @@ mixt_status mixt__csv_read_rows(mixt__csv_reader *reader)
         MIXT_TRY(read_row(reader, line));
     int64_t left_out = cells->dropped + cells->untargeted;
     if (!cells->rows && left_out)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: each of its %lld rows misses %s: none is left", reader->path,
+        return mixt__fail(MIXT_ERROR_DATA, "%s: all of its %lld rows lack %s: no row is left", reader->path,
                           (long long)left_out, cells->dropped ? "a cell (data.missing=drop)" : "its target");
     if (!cells->rows)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
     if (reader->stated_rows && reader->stated_rows != cells->rows + left_out)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
-                          reader->path, (long long)reader->stated_rows, (long long)(cells->rows + left_out));
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 says %lld rows, the file has %lld: is it cut off?", reader->path,
+                          (long long)reader->stated_rows, (long long)(cells->rows + left_out));
     return MIXT_OK;
 }

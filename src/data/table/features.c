@@ -58,11 +58,10 @@ mixt_status mixt__features_use_names(mixt_data *data, const char *const *names, 
     }
     if (words == f->ids)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: no %s is called a number from 0 on (the first is '%.40s'): leave out "
-                          "data.numbers of %ss",
+                          "%s: no %s has a number as its name (the first is '%.40s'): leave out data.numbers of %ss",
                           data->path, f->side, names[0], f->side);
     scale_numbers(f);
-    return words ? mixt__data_warn(data, "%s: the names of %lld of %lld %ss are no numbers from 0 on, '%.40s' for one",
+    return words ? mixt__data_warn(data, "%s: the names of %lld of %lld %ss are not numbers from 0 on, such as '%.40s'",
                                    data->path, (long long)words, (long long)f->ids, f->side, names[word])
                  : MIXT_OK;
 }

@@ -238,8 +238,8 @@ static mixt_status take_words(reading *r, int c)
         return MIXT_OK;
     column->kind = COLUMN_ASIDE;
     column->width = 0;
-    return mixt__data_warn(r->data, "%s: column %d is left aside: hardly two %ss have a word of it in common", r->path,
-                           c + 1, r->f->side);
+    return mixt__data_warn(r->data, "%s: column %d is ignored: hardly two %ss share a word of it", r->path, c + 1,
+                           r->f->side);
 }
 
 /** Ones at the categories of a row, all together of length 1. */

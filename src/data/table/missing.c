@@ -34,8 +34,8 @@ mixt_status mixt__missing_learn(mixt_data *data, const mixt__table *table, const
         }
         if (!known)
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: feature %lld has no value in the training part, and so no mean: leave its column "
-                              "out, or set data.missing=zero",
+                              "%s: feature %lld has no value in the training part, so it has no mean: drop its column "
+                              "(data.drop), or set data.missing=zero",
                               table->path, (long long)e + 1);
         fill[e] = (float)(sum / (double)known);
     }
@@ -69,14 +69,15 @@ void mixt__missing_fill(const mixt_data *data, mixt__table *table)
 mixt_status mixt__missing_warn(mixt_data *data, const mixt__table *table)
 {
     if (table->dropped)
-        MIXT_TRY(mixt__data_warn(data, "%s: %lld of %lld rows miss a cell and are left out (data.missing=drop)",
+        MIXT_TRY(mixt__data_warn(data, "%s: %lld of %lld rows have missing cells and are dropped (data.missing=drop)",
                                  table->path, (long long)table->dropped, (long long)(table->rows + table->dropped)));
     if (table->missing && data->options.missing == MIXT_MISSING_FILL)
-        return mixt__data_note(data, "%lld of %lld cells of numbers are missing and taken to be the mean of their column",
+        return mixt__data_note(data, "%lld of %lld cells of numbers are missing: filled with the mean of their column",
                                (long long)table->missing, (long long)table->cells);
     if (table->missing)
-        MIXT_TRY(mixt__data_warn(data, "%s: %lld of %lld cells are missing and taken to be %s", table->path,
-                                 (long long)table->missing, (long long)table->cells,
-                                 data->fill ? "the mean of their column (data.missing=mean)" : "0 (data.missing=zero)"));
+        MIXT_TRY(
+            mixt__data_warn(data, "%s: %lld of %lld cells are missing: filled with %s", table->path,
+                            (long long)table->missing, (long long)table->cells,
+                            data->fill ? "the mean of their column (data.missing=mean)" : "0 (data.missing=zero)"));
     return MIXT_OK;
 }

@@ -88,7 +88,7 @@ static mixt_status check_rank(const char *path, const mixt__npy *file, int least
         return mixt__fail(MIXT_ERROR_DATA, "%s: shape %s, expected %d to %d dimensions, samples first", path,
                           shape.text, least, most);
     if (element_count(file) == 0)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: shape %s holds nothing", path, shape.text);
+        return mixt__fail(MIXT_ERROR_DATA, "%s: shape %s has no elements", path, shape.text);
     return MIXT_OK;
 }
 
@@ -141,7 +141,7 @@ mixt_status mixt__npy_take_targets(mixt_data *data, const char *path, const mixt
     }
     if (width > 1 && data->options.target == MIXT_TARGET_CLASS) {
         mixt__free(values);
-        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class, or a 1 among zeros", path,
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers per sample, expected one class, or a 1 among zeros", path,
                           (long long)width);
     }
     if (width > 1) {

@@ -53,7 +53,7 @@ static mixt_status draw(mixt_data *data, mixt__ratings *r)
     int64_t count = data->options.samples ? data->options.samples : DRAWN_RATINGS;
     char name[32];
     if (count > INT32_MAX)
-        return mixt__fail(MIXT_ERROR_CONFIG, "ratings: %lld ratings to draw: %d at most", (long long)count, INT32_MAX);
+        return mixt__fail(MIXT_ERROR_CONFIG, "ratings: data.samples=%lld: at most %d", (long long)count, INT32_MAX);
     if (!mixt__ratings_room(r, count))
         return no_memory(data);
     for (int64_t i = 0; i < DRAWN_USERS + DRAWN_ITEMS; i++) {
@@ -348,9 +348,9 @@ static mixt_status check_like(const mixt_data *data, const mixt__columns *c)
     const mixt_data_info *like = data->options.like ? &data->options.like->info : NULL;
     for (int i = 0; like && i < c->count && like->array_count > i; i++)
         if (c->column[i].array.ids > like->arrays[i].ids && (i < SIDES || like->arrays[i].ids))
-            return mixt__fail(MIXT_ERROR_DATA, "%s: %lld %ss, but the model was trained with %lld: it is another set",
-                              data->path, (long long)c->column[i].array.ids, c->column[i].array.name,
-                              (long long)like->arrays[i].ids);
+            return mixt__fail(
+                MIXT_ERROR_DATA, "%s: %lld %ss, but the model was trained with %lld: this is another data set",
+                data->path, (long long)c->column[i].array.ids, c->column[i].array.name, (long long)like->arrays[i].ids);
     for (int i = SIDES; like && like->array_count > SIDES && i < c->count; i++) {
         const mixt_data_array *own = &c->column[i].array, *known = i < like->array_count ? &like->arrays[i] : NULL;
         if (!known || strcmp(own->name, known->name) || own->elements != known->elements)

@@ -202,14 +202,13 @@ static mixt_status leave_unknown(mixt_data *data, mixt__ratings *r)
     }
     r->count = kept;
     if (!kept)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: none of its %lld ratings is of a user and an item that the model was trained with",
+        return mixt__fail(MIXT_ERROR_DATA, "%s: none of its %lld ratings has a user and an item of the training data",
                           data->path, (long long)all);
-    return kept == all ? MIXT_OK
-                       : mixt__data_warn(data,
-                                         "%s: %lld of %lld ratings are left out: the model was trained without their "
-                                         "users or items",
-                                         data->path, (long long)(all - kept), (long long)all);
+    return kept == all
+               ? MIXT_OK
+               : mixt__data_warn(
+                     data, "%s: %lld of %lld ratings are dropped: their users or items are not in the training data",
+                     data->path, (long long)(all - kept), (long long)all);
 }
 
 mixt_status mixt__ratings_read(mixt_data *data, const char *path, mixt__ratings *r)

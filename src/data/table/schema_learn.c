@@ -67,7 +67,8 @@ static void learn_date(const learner *l, mixt__schema_column *c)
     }
     int64_t span = ((int64_t)last - first) / MIXT_DATE_DAY;
     c->origin = first - (first % MIXT_DATE_DAY + MIXT_DATE_DAY) % MIXT_DATE_DAY;
-    c->parts = (span >= YEAR ? MIXT_DATE_YEAR : 0) | (span >= WEEKS ? MIXT_DATE_WEEK : 0) | (clock ? MIXT_DATE_CLOCK : 0);
+    c->parts =
+        (span >= YEAR ? MIXT_DATE_YEAR : 0) | (span >= WEEKS ? MIXT_DATE_WEEK : 0) | (clock ? MIXT_DATE_CLOCK : 0);
     c->gaps = missing && l->data->options.missing == MIXT_MISSING_FILL;
 }
 
@@ -113,8 +114,9 @@ static mixt_status learn_words(const learner *l, mixt__schema_column *c, bool as
     if (!distinct || (singular && !asked) || (!hot && !repeated))
         leave_out(c, !distinct ? "has no value in the training part" : "hardly any word comes up twice");
     else if (!hot && repeated > MIXT_EMBEDDED_MAX)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: column '%.40s': %lld different words, at most %d: leave it out with "
-                                             "data.drop",
+        status = mixt__fail(MIXT_ERROR_DATA,
+                            "%s: column '%.40s': %lld different words, at most %d: leave it out with "
+                            "data.drop",
                             l->cells->path, c->name, (long long)repeated, MIXT_EMBEDDED_MAX);
     else
         status = keep_words(l, counts, hot ? 1 : SELDOM, c);
@@ -166,10 +168,10 @@ mixt_status mixt__schema_learn(mixt_data *data, const mixt__cells *cells, const 
         MIXT_TRY(learn_column(&l, &s->column[l.c]));
     mixt__schema_count(s);
     if (!s->features)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: no column is left to predict from: features, then the target (separated by , ; tab or "
-                          "space)",
-                          cells->path);
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s: no column is left to predict from: expected features, then the target (separated by , ; tab or space)",
+            cells->path);
     *schema = s;
     return MIXT_OK;
 }

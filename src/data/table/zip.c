@@ -91,7 +91,8 @@ static mixt_status read_list(mixt__zip *zip)
 {
     int64_t end = find_end(zip);
     if (end < 0 || !begins(zip, 0, 4, "PK\3\4"))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: has no list of members at its end: no ZIP archive, or cut off",
+        return mixt__fail(MIXT_ERROR_FORMAT,
+                          "%s: has no list of members at its end: it is not a ZIP archive, or it is cut off",
                           zip->path);
     int64_t count = (int64_t)little(zip->map.data + end + 10, 2), at = (int64_t)little(zip->map.data + end + 16, 4);
     if (count > MEMBERS_MAX || at == UINT32_MAX)
@@ -161,8 +162,8 @@ mixt_status mixt__zip_read(const mixt__zip *zip, const mixt__zip_member *m, unsi
     const unsigned char *packed = zip->map.data + m->offset;
     if (m->method != 0 && m->method != 8)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: '%s' is packed by method %d; mixt reads stored and deflated members", zip->path, m->name,
-                          m->method);
+                          "%s: '%s' is compressed by method %d; mixt reads stored and deflated members", zip->path,
+                          m->name, m->method);
     if (size > m->size || (m->method == 0 && m->size != m->packed) || m->size / DEFLATE_MOST > m->packed)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: '%s': %lld bytes cannot come from %lld packed ones", zip->path,
                           m->name, (long long)m->size, (long long)m->packed);

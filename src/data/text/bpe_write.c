@@ -124,7 +124,7 @@ mixt_status mixt__bpe_write(const mixt__bpe_learned *l, const char *folder, bool
 {
     spelling s = {0};
     if (mkdir(folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", folder, strerror(errno));
     mixt_status status = spell(l, &s);
     if (status == MIXT_OK)
         status = write_file(folder, "encoder.json", overwrite, print_tokens, l, &s);

@@ -71,7 +71,7 @@ static mixt_status read_file(const char *path, mixt__bytes *file)
     if (file->size <= FILE_MAX)
         return MIXT_OK;
     mixt__bytes_free(file);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: more than %d MiB is no vocabulary", path, FILE_MAX >> 20);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: more than %d MiB: this is not a vocabulary", path, FILE_MAX >> 20);
 }
 
 /* ---- encoder.json ---- */
@@ -165,9 +165,9 @@ static mixt_status add_merge(merge_reader *r, const char *line, int64_t size, in
     int64_t right = mixt__vocabulary_find(r->vocabulary, r->room + left_bytes, bytes - left_bytes);
     int64_t both = mixt__vocabulary_find(r->vocabulary, r->room, bytes);
     if (left < 0 || right < 0 || both < 0)
-        return mixt__fail(
-            MIXT_ERROR_FORMAT, "%s:%lld: '%.*s' %s no token of the vocabulary; do both files belong together?", r->path,
-            (long long)number, (int)(size < 60 ? size : 60), line, left < 0 || right < 0 ? "names" : "makes");
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: '%.*s' %s not in the vocabulary; do both files belong together?",
+                          r->path, (long long)number, (int)(size < 60 ? size : 60), line,
+                          left < 0 || right < 0 ? "names" : "makes");
     if (!mixt__bpe_add(r->bpe, (uint32_t)left, (uint32_t)right, rank, (uint32_t)both,
                        mixt__vocabulary_at(r->vocabulary, both)))
         return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: the merge '%.*s' is there twice", r->path, (long long)number,
@@ -183,7 +183,7 @@ static mixt_status parse_merges(merge_reader *r, const mixt__bytes *file)
     for (const char *p = at; p < end; p++)
         lines += *p == '\n';
     if (lines > MIXT_VOCABULARY_MAX)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: more than %d lines is no list of merges", r->path,
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: more than %d lines: this is not a list of merges", r->path,
                           MIXT_VOCABULARY_MAX);
     MIXT_TRY(mixt__bpe_init(r->bpe, lines));
     make_alphabet(r->alphabet);

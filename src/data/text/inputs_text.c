@@ -26,7 +26,7 @@ static mixt_status take_words(const char *words, mixt__text_rows *rows)
         return mixt__fail(MIXT_ERROR_MEMORY, "text: no memory");
     rows->row[rows->count++] =
         (mixt__text_row){.text = {(const unsigned char *)words, (int64_t)strlen(words)}, .line = 1};
-    return *words ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "text: says nothing; expected text:WORDS");
+    return *words ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "text: is empty; expected text:WORDS");
 }
 
 static mixt_status encode(const mixt__text_rows *rows, const mixt_data *like, mixt__input_texts *t)
@@ -59,7 +59,7 @@ mixt_status mixt__input_texts_open(const char *path, const mixt_data *like, mixt
     mixt__text_rows rows = {0};
     *texts = NULL;
     if (!like->tokenizer)
-        return mixt__fail(MIXT_ERROR_STATE, "%s: the vocabulary that the model was trained with is not known", path);
+        return mixt__fail(MIXT_ERROR_STATE, "%s: the vocabulary of the model is not known", path);
     mixt__input_texts *t = mixt__alloc(sizeof *t);
     if (!t)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);

@@ -72,7 +72,7 @@ static mixt_status encode_rows(mixt_data *data, const mixt__text_rows *rows, int
     if (t->kind->worker_free && worker)
         t->kind->worker_free(worker);
     if (status == MIXT_OK && cuts)
-        status = mixt__data_warn(data, "%s: %lld of %lld texts have more than %lld tokens and are cut there (data.seq)",
+        status = mixt__data_warn(data, "%s: %lld of %lld texts have more than %lld tokens and are truncated (data.seq)",
                                  rows->path, (long long)cuts, (long long)rows->count, (long long)most);
     return status;
 }
@@ -146,7 +146,7 @@ static mixt_status learn_classes(mixt_data *data, const mixt__text_rows *train, 
     for (int64_t i = 0; i < train->count && r->worded; i++) {
         mixt__span label = train->row[i].label;
         if (mixt__class_words_number(data, &r->words, (const char *)label.bytes, label.size) < 0)
-            return bad_label(train, i, "one word too many for classes (at most 1000); is it the right column?");
+            return bad_label(train, i, "one class too many (at most 1000 different words); is it the right column?");
     }
     if (r->worded) {
         int64_t numbers[MIXT_CLASS_WORDS];
@@ -172,7 +172,8 @@ static mixt_status label_of(mixt_data *data, const mixt__text_rows *rows, int64_
     int64_t number =
         r->worded ? mixt__class_words_number(data, &r->words, (const char *)label.bytes, label.size) : number_of(label);
     if (number < 0)
-        return bad_label(rows, row, r->worded ? "no class of the training part" : "no class: expected a number from 0");
+        return bad_label(rows, row,
+                         r->worded ? "not a class of the training part" : "not a class: expected a number from 0");
     if (!r->worded && number >= r->classes)
         return bad_label(rows, row, "past the classes that there are");
     *class = (int32_t)number;

@@ -108,8 +108,8 @@ static mixt_status find_columns(const mixt_data *data, const char *path, const m
         c->text = text >= 0 && text != c->label ? text : c->label == 0;
     if (first->count < 2)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld has 1 field: expected a text and its label, parted by a tab or a comma", path,
-                          (long long)first->line);
+                          "%s: line %lld has 1 field: expected a text and its label, separated by a tab or a comma",
+                          path, (long long)first->line);
     if (c->text == c->label)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: column %d cannot be both text and label: data.text and data.labels",
                           path, c->text + 1);

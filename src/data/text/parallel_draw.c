@@ -135,7 +135,7 @@ mixt_status mixt__pairs_draw(mixt_data *data, mixt__part part, mixt__pairs *p)
     int64_t count = data->options.samples ? data->options.samples : counts[part];
     uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_PAIRS, (uint64_t)part);
     if (count > 1 << 24)
-        return mixt__fail(MIXT_ERROR_CONFIG, "parallel: %lld pairs to draw: %d at most", (long long)count, 1 << 24);
+        return mixt__fail(MIXT_ERROR_CONFIG, "parallel: data.samples=%lld: at most %d", (long long)count, 1 << 24);
     for (int side = 0; side < MIXT_SIDES; side++)
         p->text[side].bytes = mixt__alloc((size_t)(count + 1) * WORDS_ROOM);
     if (!p->text[0].bytes || !p->text[1].bytes || !mixt__pairs_room(p, count))

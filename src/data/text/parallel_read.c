@@ -67,8 +67,8 @@ static mixt_status read_two(mixt_data *data, const char *const path[MIXT_SIDES],
         count[side] = count_lines(&p->text[side]);
     }
     if (count[0] != count[1])
-        return mixt__fail(MIXT_ERROR_DATA, "%s has %lld lines, %s %lld: line by line they must say the same", path[0],
-                          (long long)count[0], path[1], (long long)count[1]);
+        return mixt__fail(MIXT_ERROR_DATA, "%s has %lld lines, %s %lld: each line must be the translation of the other",
+                          path[0], (long long)count[0], path[1], (long long)count[1]);
     if (!mixt__pairs_room(p, count[0]))
         return no_memory(data);
     for (int side = 0; side < MIXT_SIDES; side++)
@@ -154,7 +154,7 @@ static mixt_status find_longer(mixt_data *data, const char *begin, const char *l
     }
     mixt__folder_free(entries, count);
     return found < 2 ? MIXT_OK
-                     : mixt__fail(MIXT_ERROR_DATA, "%s: which is its %s part: %s? Leave one of them there", data->path,
+                     : mixt__fail(MIXT_ERROR_DATA, "%s: has several %s parts: %s; keep only one of them", data->path,
                                   begin, names);
 }
 
@@ -234,7 +234,7 @@ static mixt_status find_both(mixt_data *data, mixt__part part, const char *path[
     for (int side = 0; side < MIXT_SIDES; side++) {
         if (!language[side] || !*language[side])
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "parallel:%s: from which language to which? Set data.source and data.target to the "
+                              "parallel:%s: the languages are not known: set data.source and data.target to the "
                               "endings of its files, as in data.source=en data.target=de",
                               data->path);
         MIXT_TRY(find_file(data, part, language[side], &path[side]));

@@ -57,11 +57,10 @@ static mixt_status learned_folder(mixt_data *data, const mixt__pairs *p, const c
     char path[PATH_SIZE];
     int64_t size = wanted_size(data);
     if (!mixt__cache_folder("vocabularies", path, sizeof path - 32))
-        return mixt__fail(
-            MIXT_ERROR_FILE,
-            "%s:%s: no vocabulary is given, and no cache folder can be written to keep a learned one: set "
-            "MIXT_CACHE to a folder, or learn one by 'mixt tokenize --train' and name it by data.vocab",
-            data->kind->name, data->path);
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s:%s: no vocabulary is set, and no cache folder is writable to keep a learned one: set "
+                          "MIXT_CACHE to a folder, or learn one with 'mixt tokenize --train' and set data.vocab",
+                          data->kind->name, data->path);
     size_t used = strlen(path);
     snprintf(path + used, sizeof path - used, "/%016llx", (unsigned long long)hash_of(p, size));
     if (!is_there(path))

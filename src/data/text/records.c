@@ -96,7 +96,7 @@ static mixt_status take_quoted(mixt__records *r, int column, mixt__span *field)
         r->at++;
     if (r->at < r->end && *r->at != (unsigned char)r->separator && *r->at != '\n')
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: line %lld, column %d: text behind the closing quote; quotes inside a field are doubled",
+                          "%s: line %lld, column %d: text after the closing quote; quotes inside a field are doubled",
                           r->path, (long long)r->line, column);
     *field = unquote(begin, at);
     return MIXT_OK;

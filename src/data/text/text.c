@@ -38,8 +38,8 @@ static mixt_status load_tokens(mixt_data *data, const mixt_tokenizer *tokenizer,
                                     &w->file));
     if (w->file.block && !o->like) // said once, for the training part
         MIXT_TRY(mixt__data_warn(data,
-                                 "%s: no cache folder can be written: its tokens are made anew for each run and kept "
-                                 "in memory; set MIXT_CACHE to a folder with room",
+                                 "%s: no cache folder is writable: the text is tokenised again in each run; set "
+                                 "MIXT_CACHE to a folder with space",
                                  path));
     mixt__windows_adopt(w);
     return MIXT_OK;

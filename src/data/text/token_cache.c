@@ -165,7 +165,7 @@ static mixt_status open_in_memory(const mixt_tokenizer *t, const char *text, con
     mixt__token_memory memory = {.width = mixt__token_width(facts->vocabulary)};
     mixt_status status = tokenize_into(mixt__token_memory_append, &memory, t, text, teller);
     MIXT_TRY(take_memory(status, &memory, facts, file));
-    MIXT_LOG(DATA, "%s: tokens kept in memory, no cache folder can be written", text);
+    MIXT_LOG(DATA, "%s: tokens are kept in memory: no cache folder is writable", text);
     return MIXT_OK;
 }
 

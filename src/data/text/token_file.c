@@ -118,7 +118,7 @@ static mixt_status read_header(const char *path, mixt__token_file *f, header *h)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: version %u of a token file, this program reads %d", path,
                           (unsigned)h->version, VERSION);
     if (h->own != header_sum(h))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: the header is damaged (checksum); make the file again", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: the header is damaged (checksum); create the file again", path);
     if ((h->width != 2 && h->width != 4) || h->vocabulary < 1 || h->vocabulary > MIXT_VOCABULARY_MAX ||
         !special_fits(h->mask, h->vocabulary) || !special_fits(h->start, h->vocabulary) ||
         !special_fits(h->end, h->vocabulary) || !special_fits(h->unknown, h->vocabulary) ||
@@ -145,7 +145,8 @@ static mixt_status read_raw(const char *path, int64_t vocabulary, mixt__token_fi
             "(classes; of a model, vocab) or which folder holds their vocabulary (vocab)",
             path);
     if (f->map.bytes % 2 || !f->map.bytes)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %zu bytes are no whole number of 16-bit tokens", path, f->map.bytes);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %zu bytes are not a whole number of 16-bit tokens", path,
+                          f->map.bytes);
     f->ids = f->map.data;
     f->width = 2;
     f->count = (int64_t)f->map.bytes / 2;
@@ -172,7 +173,7 @@ static mixt_status check(const char *path, int64_t vocabulary, bool trusted, mix
         return MIXT_OK;
     MIXT_TRY(scan(path, f, &checksum));
     if (own && checksum != h.checksum)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: the tokens are damaged (checksum); make the file again", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: the tokens are damaged (checksum); create the file again", path);
     return MIXT_OK;
 }
 

@@ -25,8 +25,7 @@ static mixt_token_file_info describe(const mixt__token_file *file)
 static mixt_status keep_source(const char *source, const char *path)
 {
     return mixt__same_file(source, path)
-               ? mixt__fail(MIXT_ERROR_FILE, "%s: is the file to read itself, which would be gone: choose another name",
-                            path)
+               ? mixt__fail(MIXT_ERROR_FILE, "%s: is the input file itself: choose another name", path)
                : MIXT_OK;
 }
 
@@ -66,7 +65,7 @@ mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokeniz
     uint64_t fingerprint = file->core.facts.fingerprint; // 0: a raw file
     if (status == MIXT_OK && tokenizer && fingerprint && fingerprint != tokenizer->fingerprint)
         status =
-            mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than the one named", path);
+            mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than the given one", path);
     if (status == MIXT_OK)
         *result = file;
     else

@@ -31,7 +31,7 @@ typedef struct reader {
 
 static mixt_status refuse(const reader *r, const char *what, const char *value)
 {
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: %s '%.120s' is not known here", r->path, what, value ? value : "");
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: %s '%.120s' is not supported", r->path, what, value ? value : "");
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -307,7 +307,7 @@ static mixt_status find_bytes(const reader *r)
         t->bytes[i] = t->rule == MIXT_JSON_SENTENCE ? mixt__vocabulary_find(r->vocabulary, name, 6)
                                                     : mixt__vocabulary_find(r->vocabulary, &byte, 1);
         if (t->bytes[i] < 0 && t->rule != MIXT_JSON_SENTENCE)
-            return mixt__fail(MIXT_ERROR_FORMAT, "%s: byte %d is no token", r->path, i);
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: byte %d has no token", r->path, i);
         t->bpe.byte_ids[i] = (uint32_t)t->bytes[i];
     }
     return MIXT_OK;
@@ -405,7 +405,7 @@ static mixt_status read_pieces(reader *r, bool *fold)
     if (strcmp(text_of(normalizer, "type"), "BertNormalizer"))
         return refuse(r, "its normalizer,", text_of(normalizer, "type"));
     if (json_is_boolean(accents) && json_is_true(accents) != *fold)
-        return refuse(r, "its normalizer,", "BertNormalizer that treats accents otherwise than capitals");
+        return refuse(r, "its normalizer,", "BertNormalizer with strip_accents other than lowercase");
     if (json_is_false(json_object_get(normalizer, "clean_text")) ||
         json_is_false(json_object_get(normalizer, "handle_chinese_chars")))
         return refuse(r, "its normalizer,", "BertNormalizer without clean_text or handle_chinese_chars");

@@ -215,7 +215,7 @@ static mixt_status read_lines(const char *path, const mixt__bytes *file, mixt__s
         tokens[*count] = (mixt__span){at, size && at[size - 1] == '\r' ? size - 1 : size};
         at += size + 1;
         if (!tokens[*count].size)
-            return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: an empty line; expected one token a line", path,
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s:%lld: an empty line; expected one token per line", path,
                               (long long)*count + 1);
     }
     return MIXT_OK;
@@ -227,7 +227,7 @@ static mixt_status parse_vocabulary(mixt_tokenizer *t, const char *path, const m
     for (int64_t i = 0; i < file->size; i++)
         lines += file->bytes[i] == '\n';
     if (file->size > FILE_MAX || lines > MIXT_VOCABULARY_MAX)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %lld lines is no vocabulary: at most %d", path, (long long)lines,
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %lld lines: a vocabulary has at most %d", path, (long long)lines,
                           MIXT_VOCABULARY_MAX);
     mixt__span *tokens = mixt__alloc((size_t)lines * sizeof *tokens);
     if (!tokens)

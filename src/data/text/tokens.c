@@ -49,16 +49,13 @@ static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
     if (raw || asked == MIXT_ERROR_MEMORY) // else a vocabulary that is not there is not needed either
         MIXT_TRY(asked);
     if (raw && is_text(path))
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: is a text, not tokens: read it with data.kind=text, or let 'mixt "
-                          "tokenize' make tokens of it",
-                          path);
+        return mixt__fail(MIXT_ERROR_DATA, "%s: is a text, not tokens: use data.kind=text, or 'mixt tokenize'", path);
     MIXT_TRY(mixt__token_file_open(path, named.vocabulary, mixt__windows_known(data), &w->file));
     mixt__windows_adopt(w);
     if (raw)
         w->special = named.special;
     else if (asked == MIXT_OK && named.fingerprint && w->file.facts.fingerprint != named.fingerprint)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than the one named, %s",
+        return mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than the given one, %s",
                           path, data->options.vocab);
     return MIXT_OK;
 }

@@ -65,11 +65,12 @@ static mixt_status check_mask(const mixt_data *data, const mixt__windows *w, int
         return MIXT_OK;
     if (w->special.mask < 0)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s:%s: mask hides tokens behind [MASK], which its vocabulary does not have; use "
-                          "tokenizer wordpiece with a vocab.txt that does",
+                          "%s:%s: data.mask needs a token [MASK], which this vocabulary does not have; use "
+                          "data.tokenizer=wordpiece with a vocab.txt that has it",
                           data->kind->name, data->path);
     return body > 0 ? MIXT_OK
-                    : mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: seq leaves no room beside [CLS] and [SEP]; raise it",
+                    : mixt__fail(MIXT_ERROR_CONFIG,
+                                 "%s:%s: data.seq has no room for tokens next to [CLS] and [SEP]: raise it",
                                  data->kind->name, data->path);
 }
 

@@ -120,7 +120,7 @@ mixt_status mixt__vocabulary_write(const mixt__vocabulary *vocabulary, const cha
     char path[4400];
     size_t bytes;
     if (mkdir(folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", folder, strerror(errno));
     if (snprintf(path, sizeof path, "%s/vocab.txt", folder) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
     char *lines = lines_of(vocabulary, &bytes);

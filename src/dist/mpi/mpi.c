@@ -220,7 +220,7 @@ static mixt_status post(ranks *g, const mixt__message *out, int outs, const mixt
         error = MPI_Isend(copied(&out[i]) ? copy : out[i].data, (int)out[i].bytes, MPI_BYTE, out[i].peer, g->tag,
                           g->comm, &g->requests[ins + i]);
     }
-    return error == MPI_SUCCESS ? MIXT_OK : fail(MIXT_ERROR_STATE, "MPI takes no message (error %d)", error);
+    return error == MPI_SUCCESS ? MIXT_OK : fail(MIXT_ERROR_STATE, "MPI cannot send a message (error %d)", error);
 }
 
 static void copy_received(const ranks *g, const mixt__message *in, int ins)
@@ -332,7 +332,7 @@ static mixt_status await(ranks *g, const mixt__message *out, int outs, const mix
     for (int64_t spins = 0;; spins++) {
         int flag = 0, error = MPI_Testall(outs + ins, g->requests, &flag, MPI_STATUSES_IGNORE);
         if (error != MPI_SUCCESS)
-            return fail(MIXT_ERROR_STATE, "a message of another rank is not the one awaited (MPI error %d)", error);
+            return fail(MIXT_ERROR_STATE, "unexpected message from another rank (MPI error %d)", error);
         if (flag)
             return MIXT_OK;
         if (spins < SPINS)
@@ -418,25 +418,25 @@ static mixt_status begin(ranks *g)
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
     if (ended)
-        return fail(MIXT_ERROR_STATE, "MPI was ended in this process: it cannot begin again");
+        return fail(MIXT_ERROR_STATE, "MPI was finalized in this process: it cannot start again");
     process.own = !begun;
     if (!begun && !within(OPENING * g->timeout, init, NULL))
         return fail(MIXT_ERROR_STATE,
-                    "not all ranks have come within %.0f s (ten times dist.timeout): one of them hangs, or is no mixt "
-                    "train",
+                    "not all ranks have started within %.0f s (ten times dist.timeout): one of them hangs, or is not "
+                    "mixt train",
                     OPENING * g->timeout);
     if (!begun && beside.error != MPI_SUCCESS)
-        return fail(MIXT_ERROR_DEVICE, "MPI does not begin");
+        return fail(MIXT_ERROR_DEVICE, "MPI does not start");
     level = beside.level;
     if (begun)
         MPI_Query_thread(&level);
     if (level < MPI_THREAD_SERIALIZED)
-        return fail(MIXT_ERROR_UNSUPPORTED, "MPI must allow one thread after the other (MPI_THREAD_SERIALIZED)%s",
-                    begun ? ": begin it so, with MPI_Init_thread" : ", and this one does not");
+        return fail(MIXT_ERROR_UNSUPPORTED, "MPI must support MPI_THREAD_SERIALIZED%s",
+                    begun ? ": initialise it with MPI_Init_thread" : ", and this MPI does not");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     g->comm = MPI_COMM_WORLD;
     if (begun && MPI_Comm_dup(MPI_COMM_WORLD, &g->comm) != MPI_SUCCESS)
-        return fail(MIXT_ERROR_DEVICE, "MPI gives no communicator");
+        return fail(MIXT_ERROR_DEVICE, "MPI cannot create a communicator");
     return MIXT_OK;
 }
 
@@ -465,7 +465,7 @@ static mixt_status equip(ranks *g)
     MPI_Comm_size(g->comm, &g->transport.size);
     if (MPI_Irecv(&g->notice, sizeof g->notice, MPI_BYTE, MPI_ANY_SOURCE, TAG_NOTICE, g->comm, &g->awaited) !=
         MPI_SUCCESS)
-        return fail(MIXT_ERROR_DEVICE, "MPI takes no message");
+        return fail(MIXT_ERROR_DEVICE, "MPI cannot send a message");
     process.open++;
     return MIXT_OK;
 }
@@ -482,10 +482,11 @@ static mixt_status split(mixt__transport *self, int colour, int key, mixt__trans
     p->key = key;
     if (!within(g->timeout, split_comm, p)) { // its thread may still use it
         process.lost = true;
-        return fail(MIXT_ERROR_STATE, "not all ranks have come to split their group within %.0f s (dist.timeout)",
+        return fail(MIXT_ERROR_STATE, "not all ranks have joined the split of their group within %.0f s (dist.timeout)",
                     g->timeout);
     }
-    mixt_status status = beside.error == MPI_SUCCESS ? equip(p) : fail(MIXT_ERROR_DEVICE, "MPI gives no communicator");
+    mixt_status status =
+        beside.error == MPI_SUCCESS ? equip(p) : fail(MIXT_ERROR_DEVICE, "MPI cannot create a communicator");
     if (status != MIXT_OK) {
         free(p);
         return status;
@@ -503,7 +504,7 @@ mixt_status mixt_transport_open(const char *abi, int rank, int size, double time
     (void)size;
     process.error_set = error_set;
     if (strcmp(abi, MIXT_TRANSPORT_ABI))
-        return fail(MIXT_ERROR_DEVICE, "libmixt_mpi.so is of another build: '%s', this is '%s'", MIXT_TRANSPORT_ABI,
+        return fail(MIXT_ERROR_DEVICE, "libmixt_mpi.so is from another build: '%s', this is '%s'", MIXT_TRANSPORT_ABI,
                     abi);
     ranks *g = calloc(1, sizeof *g);
     if (!g)

@@ -136,11 +136,10 @@ static mixt_status join_others(mixt__nccl_ranks *ranks, const char *id)
     memcpy(&given, id, sizeof given);
     ncclResult_t result = ncclCommInitRank(&ranks->comm, ranks->size, given, ranks->rank);
     if (result == ncclInvalidUsage)
-        return mixt__nccl_fail(
-            MIXT_ERROR_DEVICE,
-            "NCCL takes one rank a GPU (%s): start as many ranks on a machine as it has GPUs, or set "
-            "dist.transport=mpi, over which ranks can share one",
-            ncclGetLastError(NULL));
+        return mixt__nccl_fail(MIXT_ERROR_DEVICE,
+                               "NCCL takes one rank per GPU (%s): start as many ranks on a machine as it has GPUs, or "
+                               "set dist.transport=mpi, where ranks can share a GPU",
+                               ncclGetLastError(NULL));
     return mixt__nccl_check(result, "joining the other ranks over NCCL");
 }
 
@@ -167,7 +166,7 @@ static mixt_status part_from(const mixt__nccl_ranks *whole, int colour, int key,
 static mixt_status part_from(const mixt__nccl_ranks *whole, int colour, int key, mixt__nccl_ranks *part)
 {
     (void)whole, (void)colour, (void)key, (void)part;
-    return mixt__nccl_fail(MIXT_ERROR_UNSUPPORTED, "this build's NCCL parts no ranks: 2.18.1 and later do");
+    return mixt__nccl_fail(MIXT_ERROR_UNSUPPORTED, "this build's NCCL cannot split groups: 2.18.1 or later is needed");
 }
 
 #endif
@@ -209,6 +208,6 @@ mixt_status mixt__nccl_begin(const char *abi, void (*error_set)(const char *text
     error_text_set = error_set;
     if (!strcmp(abi, MIXT_TRANSPORT_ABI))
         return MIXT_OK;
-    return mixt__nccl_fail(MIXT_ERROR_DEVICE, "libmixt_nccl.so is of another build: '%s', this is '%s'",
+    return mixt__nccl_fail(MIXT_ERROR_DEVICE, "libmixt_nccl.so is from another build: '%s', this is '%s'",
                            MIXT_TRANSPORT_ABI, abi);
 }

@@ -73,14 +73,14 @@ static mixt_status leave_sample_out(mixt_run *run, const mixt_decision *d)
     mixt__trainer *t = run->experiment.trainer->inner;
     int64_t sample = strtoll(d->to, NULL, 10);
     if (s->left_out_count == MIXT_LEFT_OUT_MAX)
-        return mixt__fail(MIXT_ERROR_STATE, "%d samples have been left out already", MIXT_LEFT_OUT_MAX);
+        return mixt__fail(MIXT_ERROR_STATE, "%d samples have been skipped already", MIXT_LEFT_OUT_MAX);
     mixt__trainer_stop_batches(t);
     s->left_out[s->left_out_count++] = sample;
     mixt__data_leave_out(run->experiment.train, s->left_out, s->left_out_count);
     if (s->good.open)
         mixt__trace_start(&s->good.ring.trace, mixt__trainer_steps(t) + 1);
-    mixt__history_add(run, json_pack("{s:s, s:I, s:I}", "event", "sample left out", "sample", (json_int_t)sample,
-                                     "step", (json_int_t)d->step));
+    mixt__history_add(run, json_pack("{s:s, s:I, s:I}", "event", "sample skipped", "sample", (json_int_t)sample, "step",
+                                     (json_int_t)d->step));
     return MIXT_OK;
 }
 
@@ -90,7 +90,7 @@ static mixt_status leave_out(mixt_run *run, const mixt_decision *d)
     if (!strcmp(d->key, MIXT_SKIP_SAMPLE))
         return leave_sample_out(run, d);
     if (s->skip_count == MIXT_BATCHES_SKIPPED)
-        return mixt__fail(MIXT_ERROR_STATE, "%d batches have been left out already", MIXT_BATCHES_SKIPPED);
+        return mixt__fail(MIXT_ERROR_STATE, "%d batches have been skipped already", MIXT_BATCHES_SKIPPED);
     s->skips[s->skip_count++] = strtoll(d->to, NULL, 10);
     return MIXT_OK;
 }

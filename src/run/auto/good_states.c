@@ -38,7 +38,7 @@ void mixt__good_states_open(mixt__good_states *g, mixt_run *run)
     char folder[MIXT_CHECKPOINT_PATH - 32];
     if (mine == MIXT_OK && !run->group &&
         mixt__integrity_keep_frozen(run->experiment.trainer->inner, folder_of(run, folder)) != MIXT_OK)
-        mixt__run_note(run, true, "frozen weights that change in memory cannot be put right: %s", mixt_error_text());
+        mixt__run_note(run, true, "frozen weights that change in memory cannot be restored: %s", mixt_error_text());
     g->open = mixt__run_agree_once(run, mine) == MIXT_OK;
     if (g->open)
         return;
@@ -118,12 +118,11 @@ void mixt__good_states_take(mixt_run *run, const mixt__loop_state *state)
     json_t *scalars = json_pack("{s:o, s:o, s:o}", "loop", mixt__loop_state_pack(state), "watch",
                                 mixt__events_pack(&run->events), "auto", mixt__steer_pack(run));
     g->step = before;
-    mixt_status status = mixt__json_whole(scalars)
-                             ? mixt__snapshots_take(&g->ring)
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
+    mixt_status status = mixt__json_whole(scalars) ? mixt__snapshots_take(&g->ring)
+                                                   : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a snapshot");
     status = mixt__run_agree_once(run, status);
     if (status != MIXT_OK) { // its copies may be half of the new state
-        mixt__run_note(run, true, "step %lld: no state to go back to: %s", (long long)state->steps, mixt_error_text());
+        mixt__run_note(run, true, "step %lld: no snapshot: %s", (long long)state->steps, mixt_error_text());
         json_decref(scalars);
         mixt__snapshots_drop(&g->ring, state->steps); // of several ranks, this one may have it
         g->step = mixt__snapshots_state(&g->ring, before) ? before : -1;
@@ -241,7 +240,7 @@ static bool resume_state(mixt_run *run, int64_t step)
     mixt__checkpoint_close(checkpoint);
     status = mixt__run_agree_once(run, status);
     if (status != MIXT_OK)
-        mixt__run_note(run, true, "the good state of step %lld is gone: %s; auto.steer goes back to a later one",
+        mixt__run_note(run, true, "the snapshot of step %lld is gone: %s; auto.steer goes back to a later one",
                        (long long)step, mixt_error_text());
     return status == MIXT_OK;
 }

@@ -96,7 +96,7 @@ static mixt_status ask(mixt_run *run, mixt__config_key key, const char *from, co
     d.from = from;
     d.to = to;
     d.text = text;
-    snprintf(text, sizeof text, "the run holds %s, and could hold %s; when it began it was %s",
+    snprintf(text, sizeof text, "the run uses %s, and could use %s; at its start it was %s",
              mixt__size_text((size_t)run->pressure.view.held, has), mixt__size_text(budget, limit),
              mixt__size_text((size_t)run->pressure.view.most, most));
     return mixt_run_ask_decision(run, &d);
@@ -214,8 +214,8 @@ mixt_status mixt__pressure_consensus(mixt_run *run)
 {
     mixt__group *g = run->group;
     mixt__pressure_view mine = view_of(run), *all = mixt__alloc((size_t)g->size * sizeof *all);
-    mixt_status status =
-        mixt__group_agree(g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at that of all ranks"));
+    mixt_status status = mixt__group_agree(
+        g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare the memory of all ranks"));
     if (status == MIXT_OK)
         status = mixt__group_gather(g, &mine, sizeof mine, all, 1);
     if (status == MIXT_OK)

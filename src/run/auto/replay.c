@@ -39,7 +39,7 @@ static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text)
     json_t *row;
     MIXT_TRY(mixt__json_row(text, &row));
     mixt_status status =
-        row ? mixt__decision_read(row, &d, &found) : mixt__fail(MIXT_ERROR_FORMAT, "a row of JSON was expected");
+        row ? mixt__decision_read(row, &d, &found) : mixt__fail(MIXT_ERROR_FORMAT, "expected a row of JSON");
     json_decref(row);
     MIXT_TRY(status);
     bool chosen = found && !strcmp(d.from, "auto"); // what that run began with

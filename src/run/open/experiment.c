@@ -43,7 +43,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
     if (!automatic && !*path && !mixt__data_can_draw(kind))
-        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
+        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: set data.path=… to its file or folder", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
     return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
@@ -223,7 +223,7 @@ static mixt_status copy_list(const mixt__experiment *e, mixt__config_key key, in
 {
     const int64_t *values = mixt__config_ints(e->config, key, count);
     if (*count > MIXT_SIZES_MAX)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: %d at most", mixt__config_table[key].name,
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: at most %d", mixt__config_table[key].name,
                           (long long)*count, MIXT_SIZES_MAX);
     for (int64_t i = 0; i < *count; i++)
         list[i] = values[i];
@@ -435,10 +435,10 @@ static mixt_status check_letters(const mixt__experiment *e)
     if (!too_short.count || too_short.count < mixt_data_describe(e->train)->samples)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE,
-                      "no recording has outputs enough for its letters: the first, %s, needs %lld and has %lld, one "
-                      "every %lld frames: %s, or more frames (a smaller data.hop, a longer data.tail)",
+                      "no recording has enough outputs for its letters: the first, %s, needs %lld and has %lld, one "
+                      "every %lld frames: use %s, or more frames (a smaller data.hop, a longer data.tail)",
                       too_short.first, (long long)too_short.needed, (long long)too_short.outputs, (long long)stride,
-                      e->sizes.hidden_count ? "take net.channels instead of net.hidden" : "fewer net.channels");
+                      e->sizes.hidden_count ? "net.channels instead of net.hidden" : "fewer net.channels");
 }
 
 /** Model and trainer for samples that are known. */
@@ -454,8 +454,9 @@ static mixt_status open_trainer(mixt__experiment *e)
         MIXT_TRY(mixt__data_check_use(e->train, "seq", MIXT_DATA_SEQ));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
-        return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",
-                          info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.label_smoothing is for classification, but the targets of %s are %s", info->path,
+                          info->target == MIXT_TARGET_TEXT ? "texts" : "values");
     if (info->target == MIXT_TARGET_TOKENS && !mixt__data_bucket_count(e->facts)) { // else some have fewer
         e->item = "tokens";
         e->items_per_sample = info->target_elements;

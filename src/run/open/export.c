@@ -26,7 +26,7 @@ mixt_status mixt__export_vocab(const mixt_export_options *o, const mixt_config *
     bool padded = entry->names && entry->uses & MIXT_USES_VOCAB;
     if (o->vocab && !padded)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "vocab %lld is for gpt, llama, bert_mlm and bert_classify, whose padding is left out: of %s, "
+                          "vocab %lld is for gpt, llama, bert_mlm and bert_classify, where padding is left out: of %s "
                           "every row is written",
                           (long long)o->vocab, entry->name);
     *vocab = o->vocab ? o->vocab : mixt__config_int(config, MIXT_KEY_NET_VOCAB);
@@ -43,9 +43,10 @@ mixt_status mixt__export_vocab(const mixt_export_options *o, const mixt_config *
     if (status == MIXT_OK)
         *vocab = e.sizes.vocab;
     mixt__experiment_close(&e);
-    return status == MIXT_OK ? status
-                             : mixt__fail_context(status, "how many tokens are real, and not padding, only the data "
-                                                          "knows: give their number (vocab) instead");
+    return status == MIXT_OK
+               ? status
+               : mixt__fail_context(status,
+                                    "the number of tokens without padding is known only to the data: give it (vocab)");
 }
 
 static mixt_status make_folder(const char *path, bool *made)
@@ -54,7 +55,7 @@ static mixt_status make_folder(const char *path, bool *made)
     *made = !mkdir(path, 0777);
     if (*made || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
+    return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", path, strerror(errno));
 }
 
 static mixt_status keep_file(const char *folder, const char *name)
@@ -64,7 +65,8 @@ static mixt_status keep_file(const char *folder, const char *name)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (lstat(path, &facts) || S_ISDIR(facts.st_mode)) // a folder is never replaced: opening it will say so
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for it (--overwrite)",
+                      path);
 }
 
 /** All files or none: new weights beside an old config.json would be of another model. And what is exported has other

@@ -134,22 +134,22 @@ static void write_lines(mixt_run *run, mixt_fit *fit)
              mixt__size_text(fit->budget, budget), fit->device ? "GPU" : "host",
              !fit->asked ? ""
              : changed   ? "; as configured it would take "
-                         : ": it fits as it is configured",
+                         : ": fits as configured",
              fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
     if (fit->recomputed)
         recompute_line(run, fit);
     if (fit->keep != run->kept || (!fit->asked && fit->keep != MIXT_DTYPE_NONE))
-        add_line(run, fit, "activations wait for the backward pass in %s: gradients are rounded by that",
+        add_line(run, fit, "activations are kept for the backward pass in %s, which rounds gradients",
                  mixt_dtype_name(fit->keep));
     if (fit->split > run->split || (!fit->asked && fit->split > 1))
-        add_line(run, fit, "each batch of %lld in %lld parts of %lld, one after the other%s",
+        add_line(run, fit, "each batch of %lld is split into %lld parts of %lld, one after the other%s",
                  (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch,
-                 fit->batch_norm || fit->compares ? "" : "; the update is that of the batch");
+                 fit->batch_norm || fit->compares ? "" : "; the update is that of the whole batch");
     if (fit->eval_batch < eval_asked(run) && run->experiment.val)
         add_line(run, fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
                  (long long)eval_asked(run));
     if (fit->asked && changed && fit->cost < 0.001)
-        add_line(run, fit, "training should take no longer (predicted, not measured)");
+        add_line(run, fit, "training should not take longer (predicted, not measured)");
     else if (fit->asked && changed)
         add_line(run, fit, "training should take about %.1f%% longer (predicted, not measured)", 100 * fit->cost);
 }
@@ -161,10 +161,10 @@ static void warn_of_parts(mixt_run *run)
     long long batch = mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH), split = mixt__trainer_settings_of(t)->split;
     long long part = mixt__trainer_settings_of(t)->batch, eval = mixt__trainer_settings_of(t)->eval_batch;
     if (split > 1 && has_batch_norm(t))
-        mixt__run_note(run, true,
-                       "warning: batch norm takes its statistics from %lld samples instead of %lld: losses will differ "
-                       "from those of whole batches",
-                       part, part * split);
+        mixt__run_note(
+            run, true,
+            "warning: batch norm uses %lld samples instead of %lld: losses will differ from those of whole batches",
+            part, part * split);
     if (split > 1 && mixt__trainer_model(t)->compares)
         mixt__run_note(run, true,
                        "warning: the loss compares %lld samples with each other instead of %lld (train.split=%lld): "
@@ -261,11 +261,11 @@ static mixt_status fail_smallest(const mixt_run *run, const mixt_fit *fit, const
     mixt__size_text(fit->memory, memory);
     return mixt__fail(
         MIXT_ERROR_MEMORY,
-        "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
-        "bytes), train.memory=%.0fM would do%s%s%s",
+        "this run does not fit into %s (train.memory): the smallest plan takes %s of the %s's memory (%zu bytes), "
+        "train.memory=%.0fM would be enough%s%s%s",
         budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
         both                 ? ""
-        : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
+        : run->resume.run[0] ? "; the parts of a batch cannot change when a run is resumed"
                              : "; with train.memory_may=recompute,split it would take less",
         but,
         mixt__trainer_model(t)->compares && run->experiment.val ? "; a smaller train.eval_batch may take less" : "");
@@ -346,7 +346,7 @@ static mixt_status choose_phases(mixt_run *run, size_t budget, mixt_fit *fit)
         if (tries && bytes <= budget)
             continue;
         if (tries == 4 * count)
-            return mixt__fail(MIXT_ERROR_MEMORY, "no plan was found that has all phases within train.memory");
+            return mixt__fail(MIXT_ERROR_MEMORY, "no plan was found with all phases within train.memory");
         MIXT_TRY(choose(run, budget, fit));
         asked = asked ? asked : fit->asked;
         fits = 0;
@@ -375,7 +375,7 @@ mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
     MIXT_TRY(mixt__need_open(run, "run"));
     mixt__trainer *t = run->experiment.trainer->inner;
     if (memory && (mixt__trainer_has_memory(t) || mixt__trainer_has_weights(t)))
-        return mixt__fail(MIXT_ERROR_STATE, "the run has its memory already: plan it before training");
+        return mixt__fail(MIXT_ERROR_STATE, "the run's memory is allocated already: plan it before training");
     mixt_fit found = run->fit;
     mixt_status status = MIXT_OK;
     if (memory) {

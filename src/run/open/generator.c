@@ -26,7 +26,7 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
     *vocab = table && table->rank == 2 ? table->dims[0] : 0;
     mixt__safetensors_close(file);
     return *vocab ? MIXT_OK
-                  : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
+                  : mixt__fail(MIXT_ERROR_FORMAT, "%s: no token embedding in it: it is not a language model", path);
 }
 
 /** Whether a run's tokens are others than the bytes that it would take without a vocabulary: it was trained on ready
@@ -66,9 +66,8 @@ static mixt_status check_writes(const char *folder, const mixt__zoo_entry *entry
                           folder, entry->name);
     if (entry->bidirectional)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot "
-                          "write on",
-                          folder, entry->name);
+                          "%s: %s is a masked language model: it fills gaps and cannot continue a text", folder,
+                          entry->name);
     return MIXT_OK;
 }
 

@@ -164,7 +164,8 @@ static mixt_status name_file(maker *m, bool run)
                  ? mixt__give_text(&m->report->file, "%s", given)
                  : mixt__give_text(&m->report->file, "%s%s/model-%s.gguf", m->source, run ? "/export" : "", type));
     if (!m->options->overwrite && !lstat(m->report->file, &facts))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that",
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: exists already and is not overwritten unless you ask for it (--overwrite)",
                           m->report->file);
     return MIXT_OK;
 }

@@ -38,11 +38,11 @@ mixt_status mixt__hf_folder_check_text(const char *folder, const mixt_config *co
                  !strcmp(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER), "bytes");
     if (named || (strcmp(kind, "text") && strcmp(kind, "labelled") && strcmp(kind, "chat")))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_CONFIG,
-                      "%s: has no tokenizer, and other tokens than its own are noise to it: put its tokenizer.json, or "
-                      "the older files, into the folder, or name where they are (data.vocab=FOLDER; "
-                      "data.tokenizer=bytes where its tokens are bytes)",
-                      folder);
+    return mixt__fail(
+        MIXT_ERROR_CONFIG,
+        "%s: has no tokenizer, and other tokens than its own are noise to it: copy its tokenizer.json, or the older "
+        "files, into the folder, or set data.vocab=FOLDER (data.tokenizer=bytes where its tokens are bytes)",
+        folder);
 }
 
 /** The model of the zoo whose files have these names. */
@@ -74,7 +74,9 @@ static mixt_status read_folder(const char *folder, char path[PATH_BYTES], const 
     mixt_status status = mixt__names_read_config(path, &names, facts);
     *entry = names ? entry_of(names) : NULL;
     MIXT_TRY(status);
-    return *entry ? MIXT_OK : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: no model here has its names", path);
+    return *entry ? MIXT_OK
+                  : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: its tensor names are not those of a model that mixt has",
+                               path);
 }
 
 /** Text with the folder's tokenizer, in pieces that the model can read. */

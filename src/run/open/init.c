@@ -42,9 +42,9 @@ static void report(const mixt__weights *w, const mixt__init_rows *rows, mixt__no
 {
     note(user, "init: %lld tensors of %s", (long long)w->loaded, w->path);
     if (rows->known[0])
-        note(user, "init: by their names: %s; rows of others are drawn", rows->known);
+        note(user, "init: rows matched by name: %s; all others are random", rows->known);
     if (w->skipped[0])
-        note(user, "init: drawn, not loaded: %s", w->skipped);
+        note(user, "init: random, not loaded: %s", w->skipped);
     if (w->left_over[0])
         note(user, "init: in the file, but not in the model: %s", w->left_over);
 }
@@ -100,7 +100,7 @@ static mixt_status init_base(mixt__experiment *e, bool load, mixt__note *note, v
     char tokens[4200];
     if (!*path)
         return MIXT_OK;
-    MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
+    MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN takes those of a checkpoint"));
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     mixt_status status = mixt__init_rows_open(&rows, e, path);
     fill_request(e, &rows, &request);

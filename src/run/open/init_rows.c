@@ -15,7 +15,7 @@
 
 static mixt_status no_memory(const char *path)
 {
-    return mixt__fail(MIXT_ERROR_MEMORY, "init=%s: no memory for what its rows stand for", path);
+    return mixt__fail(MIXT_ERROR_MEMORY, "init=%s: no memory for the names of its rows", path);
 }
 
 /* ---- users and items ---- */

@@ -37,7 +37,7 @@ static mixt_status copy_vocabulary(const char *folder, const char *vocab)
     char from[PATH_BYTES], to[PATH_BYTES];
     snprintf(to, sizeof to, "%s/%s", folder, MIXT_VOCAB_FOLDER);
     if (mkdir(to, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", to, strerror(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", to, strerror(errno));
     for (int i = 0; i < VOCABULARY_FILES; i++) {
         const char *const *names = vocabulary_files[i];
         if (!mixt__vocabulary_file(vocab, names[0], names[1], from, sizeof from))

@@ -18,9 +18,9 @@ static mixt_status check(const json_t *inputs)
     const char *format = json_string_value(json_object_get(inputs, "format"));
     int64_t version = json_integer_value(json_object_get(inputs, "version"));
     if (!format || strcmp(format, "mixt-inputs"))
-        return mixt__fail(MIXT_ERROR_FORMAT, "is no description of inputs written by mixt");
+        return mixt__fail(MIXT_ERROR_FORMAT, "is not a description of inputs written by mixt");
     if (version != MIXT_INPUTS_VERSION)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "is of version %lld, this mixt knows %d", (long long)version,
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "has version %lld, this version of mixt reads %d", (long long)version,
                           MIXT_INPUTS_VERSION);
     return MIXT_OK;
 }

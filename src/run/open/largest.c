@@ -125,7 +125,7 @@ static bool narrow(search *s)
         slow = 2 * (s->above.batch - s->fits.batch) > gap ? slow + 1 : 0;
         if (mixt__time_now() - told > LONG) {
             told = mixt__time_now();
-            mixt__run_note(s->run, false, "a batch of %lld fits; up to %lld is looked at",
+            mixt__run_note(s->run, false, "a batch of %lld fits; up to %lld is tried",
                            (long long)(s->ranks * s->fits.batch), (long long)(s->ranks * (s->above.batch - s->unit)));
         }
     }
@@ -190,7 +190,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
     int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);
     if (!s.limit)
-        return mixt__fail(MIXT_ERROR_STATE, "what memory is free is not known here: say how much there is");
+        return mixt__fail(MIXT_ERROR_STATE, "the free memory is not known here: give the size");
     s.most = (samples < most ? samples : most) / s.ranks / s.unit * s.unit;
     if (!s.most)
         return mixt__fail(MIXT_ERROR_DATA, "the data has fewer samples than an update of %lld ranks needs",
@@ -201,8 +201,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
     if (found && !s.fits.batch)
         return s.above.bytes == SIZE_MAX
                    ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s.reason)
-                   : mixt__fail(MIXT_ERROR_MEMORY,
-                                "not even a batch of %lld fits: the run takes %s (%zu bytes), there are %s",
+                   : mixt__fail(MIXT_ERROR_MEMORY, "not even a batch of %lld fits: the run takes %s (%zu bytes), of %s",
                                 (long long)(s.ranks * s.unit), mixt__size_text(s.above.bytes, least), s.above.bytes,
                                 mixt__size_text(s.limit, limit));
     if (!found)

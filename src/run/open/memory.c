@@ -147,8 +147,9 @@ mixt_status mixt__run_plan_validation(mixt_run *run)
 {
     mixt__layers_plan(run);
     if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !validates(&run->experiment))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "train.early_stop needs a validation part, which the data does not have: set data.val_fraction");
     return plan_validation(run);
 }
 

@@ -124,8 +124,8 @@ bool mixt__other_tokens_differ(const mixt__other_tokens *t, char why[MIXT_TOKENS
     unsigned char byte[2];
     if (t->theirs && !t->mine && t->fingerprint && t->fingerprint != t->theirs->fingerprint) {
         snprintf(why, MIXT_TOKENS_WHY,
-                 "%s was made with another tokenizer than %s: data.vocab=FOLDER, with the vocabulary that it was made "
-                 "with, lets their tokens be compared",
+                 "%s was made with another tokenizer than %s: set data.vocab=FOLDER, its own vocabulary, to compare "
+                 "their tokens",
                  t->file, t->whose);
         return true;
     }

@@ -202,7 +202,7 @@ void mixt__run_tell_phases(mixt_run *run)
     for (int64_t i = 0; mixt_run_get_phase(run, i, &p) == MIXT_OK; i++)
         if (p.first > p.last)
             mixt__run_note(run, true,
-                           "note: phase '%s' is never reached: it begins at update %lld, the run ends at %lld", p.name,
+                           "note: phase '%s' is never reached: it starts at update %lld, the run ends at %lld", p.name,
                            (long long)p.first, (long long)p.last);
         else
             mixt__run_note(run, false, "%-8s %s: updates %lld to %lld, in %s", i ? "" : "phases", p.name,
@@ -275,7 +275,8 @@ mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index)
     MIXT_TRY(check_index(run, index));
     const mixt__trainer *t = run->experiment.trainer->inner;
     if (mixt__trainer_has_memory(t) || mixt__trainer_has_weights(t))
-        return mixt__fail(MIXT_ERROR_STATE, "the run has its memory already: look at its phases before training");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "the run's memory is allocated already: ask for its phases before training");
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = mixt__phases_enter(&run->experiment, index);
     if (status == MIXT_OK)

@@ -232,7 +232,7 @@ static void record(mixt_run *run, json_t *from)
         mixt__run_note(run, true, "the new policy cannot be written: %s", mixt_error_text());
     mixt__history_add(run, json_pack("{s:s, s:I, s:o, s:o}", "event", "policy", "step", (json_int_t)run->last.step,
                                      "from", from, "to", policy_text(policy)));
-    mixt__run_note(run, false, "from step %lld on under another policy", (long long)run->last.step + 1);
+    mixt__run_note(run, false, "from step %lld on with another policy", (long long)run->last.step + 1);
 }
 
 /** The run has it from here on. */
@@ -272,7 +272,7 @@ bool mixt__run_set_policy(mixt_run *run)
     run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
     mixt_status status = mixt__run_adopt_policy(run, policy);
     if (status != MIXT_OK)
-        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
+        mixt__run_note(run, true, "step %lld: continues with the policy that it had: %s", (long long)run->last.step,
                        mixt_error_text());
     return status == MIXT_OK;
 }

@@ -49,7 +49,7 @@ static mixt_status look(mixt_suggestion *s)
     if (automatic && !*path)
         return mixt__fail(MIXT_ERROR_CONFIG, "no data is named: data.path=FILE or data.path=FOLDER");
     if (!automatic && !*path && !mixt__data_can_draw(kind))
-        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
+        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: set data.path=… to its file or folder", kind);
     o.text = *text ? text : NULL;
     snprintf(spec, sizeof spec, "%s%s%s", automatic ? "" : kind, automatic ? "" : ":", path);
     return mixt__data_look(spec, &o, &s->kind, s->path, sizeof s->path);

@@ -138,7 +138,7 @@ static mixt_status choose_rows(mixt_suggestion *s, const mixt_data_info *info)
     if (model_is(s, "mlp")) {
         CHOOSE(NET_HIDDEN, "", rows < 500 ? "[32]" : rows < 20000 ? "[64, 32]" : "[128, 64]");
         if (rows < 20000)
-            CHOOSE(NET_DROPOUT, "few rows are soon known by heart", "0.1");
+            CHOOSE(NET_DROPOUT, "few rows overfit soon", "0.1");
     }
     MIXT_TRY(choose_batch(s, rows, 256));
     MIXT_TRY(choose_epochs(s, rows, 200000, 5, 100));

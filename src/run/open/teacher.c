@@ -144,7 +144,7 @@ static mixt_status check_facts(const mixt__distillation *l, const mixt_data_info
                       t->next_tokens ? "next tokens" : "hidden tokens");
     bool fits = text ? mine.dims[0] <= theirs.dims[0] : mixt__shape_equal(&mine, &theirs);
     if (info->input_dtype != t->input_dtype || mine.rank != theirs.rank || !fits)
-        return refuse(l, text ? "texts are longer than it knows places" : "inputs of another shape",
+        return refuse(l, text ? "texts are longer than its context" : "inputs of another shape",
                       mixt__shape_text(&mine, a, sizeof a), mixt__shape_text(&theirs, b, sizeof b));
     return text ? mixt__other_tokens_count(&l->tokens, info->classes, t->classes)
                 : check_numbers(l, "other classes", info->classes, t->classes);
@@ -155,8 +155,7 @@ static mixt_status check_data(const mixt__distillation *l, const mixt_data_info 
     int64_t vocab = mixt__config_int(l->config, MIXT_KEY_NET_VOCAB);
     if (info->target != MIXT_TARGET_CLASS && info->target != MIXT_TARGET_TOKENS)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "distill.teacher=%s: a teacher's scores are of classes or tokens, but the targets of %s are "
-                          "%s",
+                          "distill.teacher=%s: a teacher needs classes or tokens, but the targets of %s are %s",
                           l->path, info->path, target_words[info->target]);
     if (l->facts)
         return check_facts(l, info);
@@ -189,8 +188,8 @@ static mixt_status check_tokens(const mixt__distillation *l, const mixt__experim
         return mixt__other_tokens_count(t, e->sizes.vocab, l->sizes.vocab);
     if (!scores)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "distill.teacher=%s: scores %lld tokens, the student %lld: net.vocab=%lld makes them as many",
-                          l->path, (long long)l->sizes.vocab, (long long)e->sizes.vocab, (long long)l->sizes.vocab);
+                          "distill.teacher=%s: has %lld tokens, the student %lld: set net.vocab=%lld", l->path,
+                          (long long)l->sizes.vocab, (long long)e->sizes.vocab, (long long)l->sizes.vocab);
     if (mixt__are_texts(info) && t->mine && t->theirs)
         MIXT_TRY(mixt__other_tokens_count(t, t->mine->size, t->theirs->size));
     return mixt__other_tokens_check(t);
@@ -256,13 +255,13 @@ mixt_status mixt__distillation_fit(mixt__experiment *e, mixt__model *model)
     MIXT_TRY(check_data(l, info));
     MIXT_TRY(check_classes(l, info));
     if (model->loss != MIXT_LOSS_CROSS_ENTROPY)
-        return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: a %s has a loss of its own: it takes no teacher",
-                          l->path, mixt__config_string(e->config, MIXT_KEY_MODEL));
+        return mixt__fail(MIXT_ERROR_CONFIG, "distill.teacher=%s: a %s has its own loss: it takes no teacher", l->path,
+                          mixt__config_string(e->config, MIXT_KEY_MODEL));
     MIXT_TRY(mixt__experiment_sizes(&own));
     l->sizes = own.sizes;
     mixt_status status = mixt__zoo_model(mixt__config_string(l->config, MIXT_KEY_MODEL), info, &l->sizes, &teacher);
     if (status == MIXT_OK && teacher.loss != MIXT_LOSS_CROSS_ENTROPY)
-        status = mixt__fail(MIXT_ERROR_CONFIG, "a %s does not score classes",
+        status = mixt__fail(MIXT_ERROR_CONFIG, "a %s does not predict classes",
                             mixt__config_string(l->config, MIXT_KEY_MODEL));
     if (status == MIXT_OK)
         MIXT_TRY(check_tokens(l, e, info));

@@ -32,11 +32,9 @@ static mixt_status best(const char *run, const mixt__checkpoint *checkpoint, int
 {
     const json_t *loop = json_object_get(json_object_get(checkpoint->scalars, "run"), "loop");
     MIXT_TRY(mixt__json_get_int(loop, "best_step", -1, INT64_MAX, step));
-    return *step >= 0 ? MIXT_OK
-                      : mixt__fail(MIXT_ERROR_STATE,
-                                   "%s: no checkpoint of it is the best: it has none from after a "
-                                   "validation",
-                                   run);
+    return *step >= 0
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_STATE, "%s: has no best checkpoint: none was saved after a validation", run);
 }
 
 /** Names the steps of a run's checkpoints, where the one asked for is not among them. */
@@ -174,9 +172,10 @@ mixt_status mixt__run_weights_final(const char *run, const char *instead)
             snprintf(older, sizeof older, " (model.safetensors is of step %lld, it was resumed from step %lld since)",
                      (long long)mine, (long long)from);
     }
-    return mixt__fail(MIXT_ERROR_FILE,
-                      "%s: has no final weights, its training is not over%s: %s, 'mixt train --resume %s' goes on", run,
-                      older, instead, run);
+    return mixt__fail(
+        MIXT_ERROR_FILE,
+        "%s: has no final weights, because its training is not finished%s: %s, 'mixt train --resume %s' continues it",
+        run, older, instead, run);
 }
 
 mixt_status mixt__run_folder_weights(const char *folder, const char *weights, char *path, size_t size)
@@ -187,7 +186,7 @@ mixt_status mixt__run_folder_weights(const char *folder, const char *weights, ch
     if (mixt__hf_folder_is(folder)) {
         snprintf(found, sizeof found, "%s/model.safetensors", folder);
         if (strcmp(weights, "final"))
-            return mixt__fail(MIXT_ERROR_FILE, "%s: is no run of mixt's: it has no checkpoint '%s'", folder, weights);
+            return mixt__fail(MIXT_ERROR_FILE, "%s: is not a run of mixt: it has no checkpoint '%s'", folder, weights);
         if (access(found, F_OK))
             snprintf(found, sizeof found, "%s/model.safetensors.index.json", folder);
     } else if (strcmp(weights, "final")) {

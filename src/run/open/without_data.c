@@ -16,7 +16,7 @@ static mixt_status need_text(const mixt_run *run, const char *folder)
     if (!mixt__hf_folder_is(folder) || strcmp(mixt__config_string(run->config, MIXT_KEY_DATA_KIND), "text") ||
         *mixt__config_string(run->config, MIXT_KEY_DATA_PATH))
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: say where a text is with data.path=…", folder);
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: does not name its data: set data.path=… to a text", folder);
 }
 
 mixt_status mixt__without_data_open(mixt_run *run, const char *folder)
@@ -58,10 +58,10 @@ static void compare(mixt_run *run)
     if (same_samples(known, "train", e->train, sums[0]) && same_samples(known, "val", e->val, sums[1]))
         return;
     const mixt_data_info *info = mixt_data_describe(e->train ? e->train : e->val);
-    mixt__run_note(run, true,
-                   "%s: is not the data that %s was trained on: figures are of other samples than the run's own "
-                   "(normalised as the run's were)",
-                   *info->path ? info->path : info->kind, known->folder);
+    mixt__run_note(
+        run, true,
+        "%s: is not the data that %s was trained on: figures are for these samples (normalised as in training)",
+        *info->path ? info->path : info->kind, known->folder);
     mixt__warnings_tell_data(run, e->train ? e->train : e->val);
 }
 
@@ -107,8 +107,8 @@ static mixt_status check_tokens(const mixt_config *config, const char *folder, c
     if (named || strcmp(then->kind, "tokens") || strcmp(now->kind, "text"))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_CONFIG,
-                      "%s: is text, but %s was trained on tokens, and of which vocabulary is not known: name it "
-                      "(data.vocab=FOLDER; data.tokenizer=bytes where its tokens are bytes)",
+                      "%s: is text, but %s was trained on tokens of an unknown vocabulary: set data.vocab=FOLDER "
+                      "(data.tokenizer=bytes where its tokens are bytes)",
                       now->path, folder);
 }
 
@@ -125,10 +125,10 @@ mixt_status mixt__without_data_check(const mixt_config *config, const char *fold
     bool captions = !strcmp(now->kind, "pairs") && !strcmp(then->kind, "pairs"); // which are no classes
     if (now->input_dtype != then->input_dtype || now->target != then->target ||
         (now->classes > then->classes && !captions))
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): it is another "
-                          "set",
-                          now->path, (long long)now->classes, folder, (long long)then->classes);
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): this is another data set",
+            now->path, (long long)now->classes, folder, (long long)then->classes);
     MIXT_TRY(check_tokens(config, folder, now, then));
     return check_names(folder, now, then);
 }

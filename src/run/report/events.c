@@ -133,8 +133,8 @@ static mixt_status weigh_together(const mixt_run *run, mixt_signals *signals)
     mine[0] = signals->memory_used;
     mine[1] = signals->memory_total;
     double *all = mixt__alloc((size_t)g->size * sizeof mine);
-    mixt_status status =
-        mixt__group_agree(g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at that of all ranks"));
+    mixt_status status = mixt__group_agree(
+        g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare the memory of all ranks"));
     if (status == MIXT_OK)
         status = mixt__group_gather(g, mine, sizeof mine, all, 1);
     for (int rank = 0; status == MIXT_OK && rank < g->size; rank++) {

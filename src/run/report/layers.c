@@ -47,7 +47,7 @@ bool mixt__layers_drop(mixt_run *run)
     mixt__trainer_want_layers(t, false);
     if (mixt__trainer_recompile(t) != MIXT_OK)
         return false;
-    mixt__run_note(run, true, "watch.every: layers are not looked into, there is no memory for it");
+    mixt__run_note(run, true, "watch.every: no memory for statistics of layers: none are collected");
     return true;
 }
 
@@ -79,7 +79,7 @@ void mixt__layers_prepare(mixt_run *run, int64_t step)
         return;
     // Another policy, or who looks into a step in another way, drops it.
     if (!mixt__trainer_layers_ready(t) && compile(run) != MIXT_OK)
-        mixt__run_note(run, true, "step %lld: layers are not looked into: %s", (long long)step, mixt_error_text());
+        mixt__run_note(run, true, "step %lld: no statistics of layers: %s", (long long)step, mixt_error_text());
     else
         (void)mixt__trainer_instrument_next(t); // there is one
 }

@@ -106,7 +106,7 @@ static mixt_status take_line(mixt_metrics *m, const char *text, size_t length, i
     else if (!row)
         leave_out(m, line, error.text);
     else if (!json_is_integer(json_object_get(row, "step")))
-        leave_out(m, line, "no JSON object with a whole number \"step\"");
+        leave_out(m, line, "not a JSON object with an integer \"step\"");
     else
         status = add_row(m, row);
     json_decref(row);
@@ -127,7 +127,8 @@ static mixt_status read_rows(mixt_metrics *m, FILE *f, const char *path)
         status = mixt__fail(errno == ENOMEM ? MIXT_ERROR_MEMORY : MIXT_ERROR_FILE, "cannot read %s: %s", path,
                             strerror(errno));
     if (status == MIXT_OK && !m->rows)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s has no whole row yet%s%s", path, m->left_out ? "; " : "", m->problem);
+        status =
+            mixt__fail(MIXT_ERROR_DATA, "%s has no complete row yet%s%s", path, m->left_out ? "; " : "", m->problem);
     return status;
 }
 

@@ -58,7 +58,7 @@ mixt_status mixt__rows_open(mixt__rows *r, const char *path, int64_t keep)
         return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", r->path, mixt__file_problem(errno));
     mixt_status status = MIXT_OK;
     if (flock(r->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        status = mixt__fail(MIXT_ERROR_FILE, "%s is being written by another process: the run is still going on", path);
+        status = mixt__fail(MIXT_ERROR_FILE, "%s is being written by another process: the run is still training", path);
     if (status == MIXT_OK && keep > 0)
         status = whole_rows(r, keep, &r->bytes);
     if (status == MIXT_OK && ftruncate(r->fd, r->bytes))

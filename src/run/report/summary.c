@@ -133,7 +133,7 @@ static void input_line(const mixt_summary *s, char *line)
         return;
     }
     if (t->channels > SHOWN) {
-        add(line, ", each normalised by its own mean and deviation");
+        add(line, ", each normalised by its own mean and std");
         return;
     }
     add(line, "; normalised: mean ");
@@ -151,7 +151,7 @@ static void model_line(const mixt_summary *s, char *line)
     if (s->frozen)
         add(line, " (%lld of them frozen)", (long long)s->frozen);
     if (t->array_count > 2 && !strcmp(t->arrays[1].name, "caption"))
-        add(line, "; brings pictures and captions together");
+        add(line, "; matches images and captions");
     else if (t->array_count > 2 && !strcmp(t->arrays[0].name, "source"))
         add(line, "; translates");
     else if (t->target == MIXT_TARGET_CLASS)
@@ -159,7 +159,7 @@ static void model_line(const mixt_summary *s, char *line)
     else
         add(line, "; predicts %s",
             t->target == MIXT_TARGET_VALUES ? "values"
-            : t->target == MIXT_TARGET_TEXT ? "what is said"
+            : t->target == MIXT_TARGET_TEXT ? "the text"
             : t->next_tokens                ? "the next token"
                                             : "hidden tokens");
     add(line, " by %s", t->target == MIXT_TARGET_TEXT ? "CTC" : losses[s->loss]);

@@ -30,7 +30,7 @@ static void warn_of_length(mixt_run *run)
     if (warmup > e->total_steps)
         mixt__run_note(run, true,
                        "warning: train.warmup=%lld is longer than the run (%lld update%s): the learning rate never "
-                       "comes to train.lr",
+                       "reaches train.lr",
                        (long long)warmup, (long long)e->total_steps, e->total_steps == 1 ? "" : "s");
 }
 
@@ -73,10 +73,9 @@ static void warn_of_tokens(mixt_run *run)
     const char *name = mixt__config_string(run->config, MIXT_KEY_MODEL);
     if (mixt__model_find(name, &entry) == MIXT_OK && entry->bidirectional &&
         mixt_data_describe(run->experiment.train)->next_tokens)
-        mixt__run_note(run, true,
-                       "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
-                       "with data.mask=0.15",
-                       name);
+        mixt__run_note(
+            run, true,
+            "warning: %s sees all tokens of a sample, also the one to predict: hide some with data.mask=0.15", name);
 }
 
 /** Texts that a model has no outputs enough for: the loss leaves them out. */
@@ -104,7 +103,7 @@ static void warn_of_distillation(mixt_run *run)
         const char *usual = record->type == MIXT_CONFIG_STRING ? "\"\"" : record->fallback; // as it is written
         char *value = mixt__config_text(run->config, keys[i]);
         if (value && strcmp(value, usual))
-            mixt__run_note(run, true, "warning: %s=%s counts for nothing without distill.teacher", record->name, value);
+            mixt__run_note(run, true, "warning: %s=%s has no effect without distill.teacher", record->name, value);
         free(value);
     }
 }
@@ -116,9 +115,9 @@ static void warn_of_single(mixt_run *run)
     bool pairs = !strcmp(mixt__config_string(run->config, MIXT_KEY_MODEL), "pair");
     if (pairs && number(run, MIXT_KEY_TRAIN_BATCH) == 1)
         mixt__run_note(run, true,
-                       "warning: train.batch=1: a pair is told from the others of its batch, and there are none");
+                       "warning: train.batch=1: the loss compares the pairs of a batch, and there is only one");
     if (!pairs && info->target == MIXT_TARGET_CLASS && info->classes == 1)
-        mixt__run_note(run, true, "warning: %s: all samples are of one class: there is nothing to tell apart",
+        mixt__run_note(run, true, "warning: %s: all samples are of one class: there is nothing to learn",
                        *info->path ? info->path : info->kind);
 }
 
@@ -136,7 +135,7 @@ static void warn_of_languages(mixt_run *run)
                        from);
     if (*vocab && size && size != tokens)
         mixt__run_note(run, true,
-                       "warning: data.vocab_size=%lld counts for nothing beside data.vocab=%s, which has %lld tokens",
+                       "warning: data.vocab_size=%lld has no effect with data.vocab=%s, which has %lld tokens",
                        (long long)size, vocab, (long long)tokens);
 }
 

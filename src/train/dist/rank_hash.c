@@ -41,9 +41,8 @@ mixt_status mixt__rank_hash_compare(const mixt__trainer *t, const int64_t *hashe
     if (odd == g->size)
         return MIXT_OK;
     mixt__group_describe(g, odd, who, sizeof who);
-    return mixt__fail(
-        MIXT_ERROR_STATE,
-        "%s has computed other weights than rank %d%s, found after update %lld (dist.check): go on from a "
-        "checkpoint before that, on a machine that can be trusted",
-        who, most, g->size > 2 ? " and most others" : "", (long long)t->ranks.sums.hashed);
+    return mixt__fail(MIXT_ERROR_STATE,
+                      "%s has computed other weights than rank %d%s, found after update %lld (dist.check): resume from "
+                      "a checkpoint before that, on a reliable machine",
+                      who, most, g->size > 2 ? " and most others" : "", (long long)t->ranks.sums.hashed);
 }

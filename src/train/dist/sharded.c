@@ -102,7 +102,7 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
     if (which == MIXT_GATHER_INSTRUMENTED &&
         (a->bytes > t->params->shard.gathered ||
          mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.shards.gathers[MIXT_GATHER_TRAIN])))
-        return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
+        return mixt__fail(MIXT_ERROR_STATE, "a step with statistics of layers gathers more weights than was planned");
     return MIXT_OK;
 }
 
@@ -275,8 +275,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     if (!r->group || !t->params->shard.masters)
         return MIXT_OK;
     if (!r->shards.cuts)
-        return mixt__fail(MIXT_ERROR_STATE,
-                          "weights that ranks share out cannot be read before training has its memory");
+        return mixt__fail(MIXT_ERROR_STATE, "sharded weights cannot be read before training has its memory");
     r->shards.taken = r->shards.window.count; // it makes no gradients
     if (!t->device->backend->host_memory)
         return mixt__discrete_begin_reading(t, which, run);

@@ -46,7 +46,7 @@ static bool supports(const mixt__call *call, const char **reason)
     *reason = "only a plain weight of (columns, inputs) on the right, and no transpose or view on the left";
     if (!at->trans_b || at->trans_a || call->in[1].shape.rank != 2 || a->shape.rank < 1 || !a->contiguous)
         return false;
-    *reason = "a weight with scales is for the engine";
+    *reason = "a weight with scales is for another kernel";
     if (mixt__tensor_is_pair(&call->in[1]))
         return false;
     *reason = "only for up to 4 rows: beyond that the weight is worth packing";

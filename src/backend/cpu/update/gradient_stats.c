@@ -8,7 +8,7 @@
 #include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
 
-_Static_assert(sizeof(mixt__chunk_stats) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
+_Static_assert(sizeof(mixt__chunk_stats) <= 32, "mixt__update_workspace counts 32 bytes per chunk");
 _Static_assert(MIXT_CPU_CHUNK <= UINT16_MAX, "a chunk's counts are 16 bits");
 
 static void measure(const mixt__update *update, const mixt__segment_chunk *chunk)

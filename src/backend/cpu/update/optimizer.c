@@ -26,7 +26,7 @@
 
 enum { NARROW_BLOCK = 512 }; // weights still in the first-level cache when they are summed and their copy is written
 
-_Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
+_Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes per chunk");
 
 static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segment)
 {

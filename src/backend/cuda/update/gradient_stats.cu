@@ -29,7 +29,7 @@ typedef struct alignas(16) chunk_stats {
     int32_t unused[3];
 } chunk_stats;
 
-static_assert(sizeof(chunk_stats) == 32, "mixt__update_workspace counts 32 bytes a chunk");
+static_assert(sizeof(chunk_stats) == 32, "mixt__update_workspace counts 32 bytes per chunk");
 
 static __device__ __forceinline__ void stats_add(chunk_stats &s, float x)
 {
