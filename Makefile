@@ -115,6 +115,7 @@ test-peers: build
 	$(PYTHON) tests/peers/compare_bleu.py $(BUILD)/tests/bleu || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_chat.py $(BUILD)/tests/chat ../shared/data || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_cells.py $(BUILD)/tests/cells || [ $$? = 77 ]
 
 test-page: build

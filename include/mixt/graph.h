@@ -228,13 +228,16 @@ MIXT_API mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y
 
 typedef struct mixt_attention_options {
     size_t struct_size;
-    int64_t heads;      /**< of q; required; divides its last dimension */
-    bool causal;        /**< position t sees positions up to t only; needs T = S */
-    float scale;        /**< of the scores; default MIXT_AUTO: 1/sqrt(head size) */
-    mixt_value lengths; /**< INT32 (B), 0 to S: only so many keys of an entry are there, the others are padding;
-                           default: all are */
-    int64_t window;     /**< with causal: position t sees itself and window - 1 positions before it; default 0: all */
-    float softcap;      /**< scores become softcap · tanh(score / softcap); default 0: they stay */
+    int64_t heads;        /**< of q; required; divides its last dimension */
+    bool causal;          /**< position t sees positions up to t only; needs T = S */
+    float scale;          /**< of the scores; default MIXT_AUTO: 1/sqrt(head size) */
+    mixt_value lengths;   /**< INT32 (B), 0 to S: only so many keys of an entry are there, the others are padding;
+                             default: all are */
+    int64_t window;       /**< with causal: position t sees itself and window - 1 positions before it; default 0: all */
+    float softcap;        /**< scores become softcap · tanh(score / softcap); default 0: they stay */
+    mixt_value positions; /**< with causal: INT32 (B, T), the place of each token in its own text, 0, 1, 2, …, where a
+                             row holds several, one behind the other: a token sees those of its own text alone;
+                             default: a row is one text */
 } mixt_attention_options;
 MIXT_API void mixt_attention_options_default(mixt_attention_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_attention_options .struct_size = sizeof(mixt_attention_options), .scale = MIXT_AUTO
@@ -315,6 +318,7 @@ typedef struct mixt_rotary_options {
     double magnitude;      /**< cosines and sines are multiplied by it, above 0; default 1 */
     int64_t divisor_count; /**< dim / 2, where each frequency has a divisor of its own in place of factor; default 0 */
     float divisors[256];   /**< (divisor_count) of the frequencies, the largest first, above 0 */
+    bool places;           /**< ids (B, T) are the places themselves: the table is (B, T, dim); default false */
 } mixt_rotary_options;
 MIXT_API void mixt_rotary_options_default(mixt_rotary_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_rotary_options .struct_size = sizeof(mixt_rotary_options), .theta = 10000, .magnitude = 1
@@ -322,9 +326,9 @@ MIXT_API void mixt_rotary_options_default(mixt_rotary_options *options, size_t s
 MIXT_API mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
 #define mixt_rotary_table(b, ids, ...)                                                                                 \
     mixt_rotary_table_with((b), (ids), MIXT_OPTIONS_AT(mixt_rotary_options, __VA_ARGS__))
-/** Turns the first `heads` heads of each row of x (B, T, C) by the angles of a table (T, dim), number i of a head
- *  together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed product take
- *  one pass. */
+/** Turns the first `heads` heads of each row of x (B, T, C) by the angles of a table (T, dim) or (B, T, dim), number i
+ * of a head together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed
+ * product take one pass. */
 MIXT_API mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
 /** The same of heads of `width` numbers, of which only the first dim are turned, dim being that of the table. */
 MIXT_API mixt_value mixt_rotary_part(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads, int64_t width);

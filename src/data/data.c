@@ -245,7 +245,6 @@ static mixt_status check_used(const mixt_data *data)
         {"times", MIXT_DATA_RATINGS, o->times},
         {"template", MIXT_DATA_CHAT, o->chat_template && *o->chat_template},
         {"loss_on", MIXT_DATA_CHAT, o->loss_on != MIXT_LOSS_ON_ASSISTANT},
-        {"pack", MIXT_DATA_CHAT, o->unpacked},
         {"normalise", MIXT_DATA_NUMBERS, o->normalise != MIXT_NORMALISE_STANDARD},
         {"shape", MIXT_DATA_SHAPE, o->shape},
         {"classes", MIXT_DATA_CLASSES, o->classes},

@@ -291,6 +291,9 @@ mixt_status mixt__part_missing(const mixt_data *data);
 /** The input beside the features of a table whose columns have many words. */
 #define MIXT_WORDS_INPUT "words"
 
+/** The input beside tokens where several texts share a row: the place of each token in its own. */
+#define MIXT_POSITIONS_INPUT "positions"
+
 /** Rows in memory: inputs of one shape (UINT8 or FP32), and INT32 labels or FP32 values. */
 typedef struct mixt__table {
     const char *path; // for messages; lives with the data set

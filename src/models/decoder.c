@@ -54,6 +54,7 @@ typedef struct decoder {
     const mixt__model_sizes *s;
     const family *f;
     int64_t dim;              // of a head
+    mixt_value places;        // of tokens in texts that share a row; id 0: they do not
     mixt_value global, local; // angles of positions; local: of layers with a window
 } decoder;
 
@@ -112,7 +113,7 @@ static mixt_value attention(const decoder *d, mixt_value x, int64_t layer)
     }
     x = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .causal = true,
                        .scale = s->query_scale > 0 ? (float)(1 / sqrt(s->query_scale)) : MIXT_AUTO,
-                       .window = window ? s->window : 0, .softcap = (float)s->softcap);
+                       .window = window ? s->window : 0, .softcap = (float)s->softcap, .positions = d->places);
     x = mixt_linear(b, "proj", x, .features = s->width, .no_bias = true, .init = INIT);
     mixt_scope_pop(b);
     return x;
@@ -163,7 +164,8 @@ static mixt_value angles(const decoder *d, mixt_value ids)
     o.divisor_count = wide ? s->rope_long.count : s->rope_short.count;
     for (int64_t i = 0; i < o.divisor_count; i++)
         o.divisors[i] = (wide ? s->rope_long.of : s->rope_short.of)[i];
-    return mixt_rotary_table_with(d->b, ids, &o);
+    o.places = d->places.id != 0;
+    return mixt_rotary_table_with(d->b, o.places ? d->places : ids, &o);
 }
 
 /** Logits of all tokens. */
@@ -192,9 +194,11 @@ mixt_value mixt__model_decoder(mixt_builder *b, mixt_value ids)
     if (d.f->scaled)
         x = mixt_affine(b, x, sqrtf((float)s->width), 0);
     mixt_scope_pop(b);
+    d.places = mixt__model_places(b);
     d.global = angles(&d, ids);
     if (s->rope_local > 0 && s->window)
-        d.local = mixt_rotary_table(b, ids, .dim = d.dim, .theta = s->rope_local);
+        d.local = mixt_rotary_table(b, d.places.id ? d.places : ids, .places = d.places.id != 0, .dim = d.dim,
+                                    .theta = s->rope_local);
     for (int64_t i = 0; i < s->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "h.%lld", (long long)i);

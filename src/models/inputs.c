@@ -27,6 +27,16 @@ const mixt_data_array *mixt__model_words(const mixt_data_info *data)
     return table ? &data->arrays[1] : NULL;
 }
 
+bool mixt__model_packed(const mixt_data_info *data)
+{
+    return data->array_count == 3 && !strcmp(data->arrays[1].name, MIXT_POSITIONS_INPUT) && data->next_tokens;
+}
+
+mixt_value mixt__model_places(mixt_builder *b)
+{
+    return mixt_builder_has_input(b, MIXT_POSITIONS_INPUT) ? mixt_input(b, MIXT_POSITIONS_INPUT) : (mixt_value){0};
+}
+
 /** Ids of users and items, days and features where there are any, and a rating. */
 static bool is_ratings(const mixt_data_info *data)
 {
@@ -108,7 +118,8 @@ mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_dat
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
         [MIXT_MODEL_TEXTS] = "labelled texts (data.kind=labelled)",
     };
-    bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
+    bool packed = mixt__model_packed(data);
+    bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && (data->array_count <= 2 || packed);
     bool fits = entry->input == MIXT_MODEL_PAIRS       ? is_ratings(data)
                 : entry->input == MIXT_MODEL_SENTENCES ? is_sentences(data)
                 : entry->input == MIXT_MODEL_CAPTIONS  ? is_captions(data)
@@ -116,6 +127,7 @@ mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_dat
                 : entry->input == MIXT_MODEL_TEXTS     ? is_texts(data)
                 : is_recordings(data)                  ? entry->input == MIXT_MODEL_FRAMES
                 : mixt__model_words(data)              ? entry->fn == mixt__model_mlp
+                : packed                               ? entry->packs
                 : data->array_count > 2                ? false
                 : entry->input == MIXT_MODEL_TOKENS    ? tokens
                 : entry->input == MIXT_MODEL_IMAGES    ? !tokens && data->input_rank == 3
@@ -123,6 +135,10 @@ mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_dat
                 : entry->input == MIXT_MODEL_CLIPS     ? !tokens && data->input_rank == 4
                                                        : !tokens;
     char has[192];
+    if (packed && !fits && entry->input == MIXT_MODEL_TOKENS)
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "model %s cannot keep texts apart that share a row: open the data unpacked (data.pack=false)",
+                          entry->name);
     if (!fits)
         return mixt__fail(MIXT_ERROR_SHAPE, "model %s needs %s, the data has %s", entry->name, wants[entry->input],
                           describe(data, has, sizeof has));

@@ -135,6 +135,7 @@ typedef struct mixt__zoo_entry {
     bool own_loss;           // it adds its losses itself
     bool compares;           // its loss holds samples of a pass against each other
     bool either;             // hidden layers take the place of its convolutions
+    bool packs;              // it keeps texts that share a row apart
     bool bidirectional;      // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
@@ -145,6 +146,10 @@ extern const mixt__zoo_entry mixt__zoo[];
 
 /** Whether a model takes such data; else what it wants and what this is. */
 mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_data_info *data);
+/** Whether samples are rows that several texts share, with "positions" beside their tokens. */
+bool mixt__model_packed(const mixt_data_info *data);
+/** The place of each token in its own text, INT32 (B, T), where the data has rows that several share; else no value. */
+mixt_value mixt__model_places(mixt_builder *b);
 /** How many features of this name ratings have; 0: none. */
 int64_t mixt__model_features(const mixt_data_info *data, const char *name);
 /** The input that numbers the words of a table's columns; NULL: the data is no such table. */

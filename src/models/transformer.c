@@ -10,12 +10,12 @@
 
 #define INIT 0.02f
 
-static mixt_value attention(mixt_builder *b, mixt_value x, const mixt__model_sizes *s, bool causal)
+static mixt_value attention(mixt_builder *b, mixt_value x, mixt_value places, const mixt__model_sizes *s, bool causal)
 {
     mixt_value q_k_v[3]; // (B, T, C) each
     mixt_scope_push(b, "attn");
     mixt_split(b, mixt_linear(b, "qkv", x, .features = 3 * s->width, .init = INIT), 3, q_k_v);
-    x = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .causal = causal);
+    x = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .causal = causal, .positions = places);
     x = mixt_linear(b, "proj", x, .features = s->width, .init = INIT);
     x = mixt_dropout(b, x, s->dropout);
     mixt_scope_pop(b);
@@ -32,20 +32,22 @@ static mixt_value perceptron(mixt_builder *b, mixt_value x, const mixt__model_si
     return x;
 }
 
-static mixt_value block_before(mixt_builder *b, mixt_value x, const mixt__model_sizes *s)
+static mixt_value block_before(mixt_builder *b, mixt_value x, mixt_value places, const mixt__model_sizes *s)
 {
-    x = mixt_add(b, x, attention(b, mixt_layer_norm(b, "ln1", x), s, true));
+    x = mixt_add(b, x, attention(b, mixt_layer_norm(b, "ln1", x), places, s, true));
     return mixt_add(b, x, perceptron(b, mixt_layer_norm(b, "ln2", x), s));
 }
 
 static mixt_value block_after(mixt_builder *b, mixt_value x, const mixt__model_sizes *s)
 {
-    x = mixt_layer_norm(b, "ln1", mixt_add(b, x, attention(b, x, s, false)));
+    x = mixt_layer_norm(b, "ln1", mixt_add(b, x, attention(b, x, (mixt_value){0}, s, false)));
     return mixt_layer_norm(b, "ln2", mixt_add(b, x, perceptron(b, x, s)));
 }
 
-/** Token and position vectors, added; *table is the (rows, width) embedding, for the head. */
-static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes *s, mixt_value *table)
+/** Token and position vectors, added; *table is the (rows, width) embedding, for the head.
+ *  @param places of tokens in texts that share a row; none: a row is one text */
+static mixt_value embed(mixt_builder *b, mixt_value ids, mixt_value places, const mixt__model_sizes *s,
+                        mixt_value *table)
 {
     mixt_scope_push(b, "wte");
     *table = mixt_param(b, "weight", .rank = 2, .dims = {s->rows, s->width}, .normal = INIT);
@@ -53,7 +55,8 @@ static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes
     mixt_scope_pop(b);
     mixt_scope_push(b, "wpe");
     mixt_value positions = mixt_param(b, "weight", .rank = 2, .dims = {s->seq, s->width}, .normal = INIT);
-    positions = mixt_embedding_positions(b, positions, ids); // (T, C)
+    positions = places.id ? mixt_embedding_lookup(b, positions, places)  // (B, T, C)
+                          : mixt_embedding_positions(b, positions, ids); // (T, C)
     mixt_value x = mixt_dropout(b, mixt_add(b, tokens, positions), s->dropout);
     mixt_scope_pop(b);
     return x;
@@ -62,12 +65,13 @@ static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes
 static mixt_value transformer(mixt_builder *b, mixt_value ids, bool gpt)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
-    mixt_value table, x = embed(b, ids, s, &table);
+    mixt_value places = gpt ? mixt__model_places(b) : (mixt_value){0};
+    mixt_value table, x = embed(b, ids, places, s, &table);
     for (int64_t i = 0; i < s->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "h.%lld", (long long)i);
         mixt_scope_push(b, name);
-        x = gpt ? block_before(b, x, s) : block_after(b, x, s);
+        x = gpt ? block_before(b, x, places, s) : block_after(b, x, s);
         mixt_scope_pop(b);
     }
     x = mixt_layer_norm(b, "ln_f", x);

@@ -72,6 +72,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024},
         .names = "gpt2",
         .tokens = 256,
+        .packs = true,
         .check = mixt__transformer_check,
     },
     {
@@ -84,6 +85,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-5},
         .names = "llama",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -96,6 +98,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-5},
         .names = "mistral",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -108,6 +111,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-6},
         .names = "qwen2",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -120,6 +124,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-6},
         .names = "qwen3",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -132,6 +137,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-5},
         .names = "phi3",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -144,6 +150,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 2000000, .eps = 1e-6, .nope_every = 4},
         .names = "smollm3",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -156,6 +163,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-6, .full_every = 2},
         .names = "gemma2",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -168,6 +176,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 1000000, .eps = 1e-6, .full_every = 6, .rope_local = 10000},
         .names = "gemma3",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {
@@ -180,6 +189,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-5},
         .names = "olmo2",
         .tokens = 256,
+        .packs = true,
         .check = mixt__decoder_check,
     },
     {

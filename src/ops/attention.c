@@ -8,6 +8,9 @@
  * With a window a query of causal attention sees itself and the window - 1 keys before it. With a soft cap the scaled
  * scores become softcap · tanh(score / softcap).
  *
+ * With positions, INT32 (B, T), in the place of lengths, a row holds several texts one behind the other, and a query
+ * sees keys of its own text alone: as many before itself as its position says.
+ *
  * With lengths, INT32 (B), only so many keys of an entry are there, from 0 to S: those behind are not read and have
  * gradients of 0. A row that sees no key at all is 0, and its lse minus infinity.
  */
@@ -37,10 +40,25 @@ mixt_status mixt__attention_check_heads(const mixt__attention_attrs *at, const m
     return MIXT_OK;
 }
 
+static mixt_status check_positions(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__shape *q = &mixt__in(graph, node, 0)->shape;
+    const mixt__value *p = mixt__in(graph, node, 3);
+    char text[128];
+    if (p->dtype == MIXT_DTYPE_INT32 && p->shape.rank == 2 && p->shape.dims[0] == q->dims[0] &&
+        p->shape.dims[1] == q->dims[1])
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE, "attention: positions must be int32 (%lld, %lld), got %s %s",
+                      (long long)q->dims[0], (long long)q->dims[1], mixt_dtype_name(p->dtype),
+                      mixt__shape_text(&p->shape, text, sizeof text));
+}
+
 static mixt_status check_lengths(const mixt__graph *graph, const mixt__node *node, int64_t batch)
 {
     const mixt__value *lengths = node->in_count > 3 ? mixt__in(graph, node, 3) : NULL;
     char text[128];
+    if (((const mixt__attention_attrs *)node->attrs)->packed)
+        return check_positions(graph, node);
     if (!lengths || (lengths->dtype == MIXT_DTYPE_INT32 && lengths->shape.rank == 1 && lengths->shape.dims[0] == batch))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE, "attention: lengths must be int32 (%lld), got %s %s", (long long)batch,
@@ -108,11 +126,12 @@ void mixt__attention_describe(const void *attrs, char *text, size_t size)
 {
     const mixt__attention_attrs *at = attrs;
     char window[40] = "", cap[40] = "";
+    const char *packed = at->packed ? ", packed" : "";
     if (at->window)
         snprintf(window, sizeof window, ", window %lld", (long long)at->window);
     if (at->softcap > 0)
         snprintf(cap, sizeof cap, ", soft cap %g", (double)at->softcap);
-    snprintf(text, size, "%lld heads%s%s%s", (long long)at->heads, at->causal ? ", causal" : "", window, cap);
+    snprintf(text, size, "%lld heads%s%s%s%s", (long long)at->heads, at->causal ? ", causal" : "", packed, window, cap);
 }
 
 const mixt__op mixt__op_attention = {
@@ -149,7 +168,24 @@ const mixt__op mixt__op_attention_grad = {
     .describe = mixt__attention_describe,
 };
 
-MIXT_PLAY(mixt_attention_with, out[0] = mixt_attention_with(b, in[0], in[1], in[2], options))
+/** Options with the positions of the graph that is built now. */
+static mixt_value play_attention(mixt_builder *b, const mixt__kept_call *c, const mixt_value *in, const void *options)
+{
+    mixt_attention_options own = *(const mixt_attention_options *)options;
+    own.positions = c->in_count > 3 ? in[3] : (mixt_value){0};
+    return mixt_attention_with(b, in[0], in[1], in[2], &own);
+}
+
+MIXT_PLAY(mixt_attention_with, out[0] = play_attention(b, c, in, options))
+
+/** What cannot be; NULL: nothing. */
+static const char *packed_fault(const mixt_attention_options *o)
+{
+    return !o->positions.id ? NULL
+           : !o->causal     ? "attention: positions of texts that share a row go with causal attention"
+           : o->lengths.id  ? "attention: positions and lengths do not go together"
+                            : NULL;
+}
 
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                const mixt_attention_options *given)
@@ -157,10 +193,13 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
     mixt_attention_options own = MIXT_OPTIONS(mixt_attention_options), *o = &own;
     if (!mixt__builder_options(b, NULL, mixt_attention_options, &own, given))
         return (mixt_value){0};
-    MIXT_RECORD(b, mixt_attention_with, .in = {q, k, v}, .in_count = 3,
+    MIXT_RECORD(b, mixt_attention_with, .in = {q, k, v, o->positions}, .in_count = o->positions.id ? 4 : 3,
                 .inside = offsetof(mixt_attention_options, lengths), .options = &own, .options_size = sizeof own);
     mixt__attention_attrs at = {
         .heads = o->heads, .causal = o->causal, .scale = o->scale, .window = o->window, .softcap = o->softcap};
+    at.packed = o->positions.id != 0;
+    if (packed_fault(o))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "%s", packed_fault(o));
     if (at.heads < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",
                                    (long long)o->heads);
@@ -180,6 +219,6 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
         at.window = 0; // sees all there is: kernels that know no windows may run
     if (cached)
         return mixt__attention_cached(b, q, k, v, &at);
-    mixt_value in[4] = {q, k, v, o->lengths};
-    return mixt__builder_node(b, &mixt__op_attention, NULL, &at, in, o->lengths.id ? 4 : 3);
+    mixt_value in[4] = {q, k, v, at.packed ? o->positions : o->lengths};
+    return mixt__builder_node(b, &mixt__op_attention, NULL, &at, in, in[3].id ? 4 : 3);
 }

@@ -134,6 +134,7 @@ typedef struct mixt__attention_attrs {
     float scale;
     int64_t window; // with causal: a query sees itself and the window - 1 keys before it; 0: all before it
     float softcap;  // above 0: scores become softcap · tanh(score / softcap)
+    bool packed;    // several texts a row: the last input is each token's position in its own
 } mixt__attention_attrs;
 
 /** A plain recurrent layer: relu in place of tanh. */

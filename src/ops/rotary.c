@@ -1,11 +1,12 @@
 /* Rotary positions: pairs of numbers of a head are turned by an angle that grows with the token's place.
  *
- * rotary_table: INT32 ids (…, T), of which only T counts, or places (T) → table FP32 (T, dim): dim / 2 cosines, then as
+ * rotary_table: INT32 ids (…, T), of which only T counts, or places (T) → table FP32 (T, dim); places (B, T) → (B, T,
+ * dim): dim / 2 cosines, then as
  * many sines, of place · frequency. The product is rounded to FP32 before the cosine is taken: models were trained so.
- * rotary: (src (B, T, C), table (T, dim)) → dst: (lo, hi) of each pair becomes (lo·cos - hi·sin, hi·cos + lo·sin),
- * number i of a head with number i + dim / 2; columns past the last turned head stay. In place those are not touched.
- * Heads may be wider than what is turned of them: then i with i + dim / 2 of their first dim numbers. Its gradient is
- * itself with the angles reversed. Computes in FP32 inside.
+ * rotary: (src (B, T, C), table (T, dim) or (B, T, dim)) → dst: (lo, hi) of each pair becomes (lo·cos - hi·sin, hi·cos
+ * + lo·sin), number i of a head with number i + dim / 2; columns past the last turned head stay. In place those are not
+ * touched. Heads may be wider than what is turned of them: then i with i + dim / 2 of their first dim numbers. Its
+ * gradient is itself with the angles reversed. Computes in FP32 inside.
  */
 #include "ops/rotary_attrs.h"
 #include "ops/rules.h"
@@ -20,12 +21,14 @@ static mixt_status table_infer(const mixt__graph *graph, const mixt__node *node,
 {
     const mixt__rotary_table_attrs *at = node->attrs;
     const mixt__value *ids = mixt__in(graph, node, 0);
-    if (ids->dtype != MIXT_DTYPE_INT32 || ids->shape.rank < 1 || (at->places && ids->shape.rank != 1)) {
+    if (ids->dtype != MIXT_DTYPE_INT32 || ids->shape.rank < 1 || (at->places && ids->shape.rank > 2)) {
         char text[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "rotary_table needs tokens (…, T), got %s %s", mixt_dtype_name(ids->dtype),
                           mixt__shape_text(&ids->shape, text, sizeof text));
     }
     mixt__shape table = {2, {mixt__last_dim(&ids->shape), at->dim}};
+    if (at->places && ids->shape.rank == 2)
+        table = (mixt__shape){3, {ids->shape.dims[0], ids->shape.dims[1], at->dim}};
     mixt__set_out(r, 0, &table, MIXT_DTYPE_FP32);
     return MIXT_OK;
 }
@@ -86,8 +89,9 @@ mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_ro
     at.magnitude = (float)o->magnitude;
     at.own = o->divisor_count > 0;
     memcpy(at.divisors, o->divisors, sizeof at.divisors);
-    at.places = mixt__builder_generating(b);
-    mixt_value in = at.places ? (mixt_value){b->graph->positions} : ids;
+    bool generating = mixt__builder_generating(b);
+    at.places = generating || o->places;
+    mixt_value in = generating ? (mixt_value){b->graph->positions} : ids;
     return mixt__builder_node(b, &mixt__op_rotary_table, NULL, &at, &in, 1);
 }
 
@@ -98,8 +102,10 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__rotary_attrs *at = node->attrs;
     const mixt__value *x = mixt__in(graph, node, 0), *table = mixt__in(graph, node, 1);
     const int64_t *dx = x->shape.dims, *dt = table->shape.dims;
-    if (x->shape.rank != 3 || table->shape.rank != 2 || dx[1] != dt[0] || dt[1] != at->dim || at->heads < 1 ||
-        at->dim > mixt__rotary_width(at) || at->heads > dx[2] / mixt__rotary_width(at)) {
+    int rank = table->shape.rank;
+    bool fits = rank == 2 ? dx[1] == dt[0] : rank == 3 && dx[0] == dt[0] && dx[1] == dt[1];
+    if (x->shape.rank != 3 || !fits || dt[rank - 1] != at->dim || at->heads < 1 || at->dim > mixt__rotary_width(at) ||
+        at->heads > dx[2] / mixt__rotary_width(at)) {
         char tx[128], tt[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "rotary of %lld heads needs (B, T, C) and a table (T, dim), got %s and %s",
                           (long long)at->heads, mixt__shape_text(&x->shape, tx, sizeof tx),
@@ -171,7 +177,8 @@ mixt_value mixt_rotary_part(mixt_builder *b, mixt_value x, mixt_value table, int
     mixt_value in[2] = {x, table};
     if (!mixt__builder_ready(b, NULL, in, 2))
         return (mixt_value){0};
-    int64_t dim = mixt_value_rank(b, table) == 2 ? mixt_value_dim(b, table, 1) : 0;
+    int rank = mixt_value_rank(b, table);
+    int64_t dim = rank == 2 || rank == 3 ? mixt_value_dim(b, table, -1) : 0;
     if (heads < 1 || dim < 2 || dim % 2 || (width && width < dim))
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
                                    "rotary of %lld heads of %lld: needs a table of mixt_rotary_table and at least one",

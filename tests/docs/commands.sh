@@ -43,6 +43,11 @@ for u in 1 2 3 4 5 6 7 8; do for i in 1 2 3 4 5 6 7; do echo "$u::$((i * u % 9))
 for i in 0 1 2 3 4 5 6 7 8; do echo "$i::Film $i ($((1990 + i)))::$([ $((i % 2)) = 0 ] && echo Drama || echo 'Comedy|Drama')"; done >movies.dat
 { printf 'sentence\tlabel\n'; for i in $(seq 100); do printf 'so good , %s\t1\nso bad , %s\t0\n' $i $i; done; } >reviews.tsv
 printf 'so bad\nso good\n' >lines.txt
+mkdir -p tiny-chat && cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} tiny-chat
+echo '{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}' >tiny-chat/chat_template.jinja
+for i in $(seq 60); do echo "{\"messages\": [{\"role\": \"user\", \"content\": \"$i and 1?\"}, {\"role\": \"assistant\", \"content\": \"$((i + 1))\"}]}"; done >chats.jsonl
+echo '[{"role": "user", "content": "2 and 1?"}]' >messages.json
+printf 'model: llama\nnet: {layers: 2, width: 64, heads: 2}\ndata: {path: chats.jsonl, vocab: tiny-chat, seq: 64}\ntrain: {batch: 4, lr: 0.001}\n' >chat.yaml
 cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
 idx train 100

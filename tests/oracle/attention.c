@@ -17,12 +17,14 @@ typedef struct heads {
     int64_t window;        // 0: none
     double softcap;        // 0: none
     const double *lengths; // (batch) of the keys; NULL: all are there
+    const double *places;  // (batch, queries) of texts that share a row; NULL: a row is one
 } heads;
 
 static heads heads_of(const test_case *c)
 {
     const mixt__attention_attrs *at = &c->attrs.attention;
     const int64_t *q = c->in[0].shape.dims;
+    const double *last = c->in_count == 4 || c->in_count == 7 ? c->in[c->in_count - 1].value : NULL;
     bool low = c->dtype == MIXT_DTYPE_FP16 || c->dtype == MIXT_DTYPE_BF16;
     return (heads){.batch = q[0],
                    .count = at->heads,
@@ -36,13 +38,16 @@ static heads heads_of(const test_case *c)
                    .causal = at->causal,
                    .window = at->window,
                    .softcap = at->softcap,
-                   .lengths = c->in_count == 4 || c->in_count == 7 ? c->in[c->in_count - 1].value : NULL};
+                   .lengths = at->packed ? NULL : last,
+                   .places = at->packed ? last : NULL};
 }
 
 /** The first key that query t sees. */
-static int64_t first_seen(const heads *s, int64_t t)
+static int64_t first_seen(const heads *s, int64_t b, int64_t t)
 {
-    return s->window && t >= s->window ? t - s->window + 1 : 0;
+    int64_t first = s->window && t >= s->window ? t - s->window + 1 : 0;
+    int64_t begin = s->places ? t - (int64_t)s->places[b * s->queries + t] : 0;
+    return begin > first ? begin : first;
 }
 
 /** What the soft cap makes of a score; `error` is what the score is off by, and then what the result is. */
@@ -73,6 +78,14 @@ static double product_error(const heads *s, int64_t n)
     return (double)n * U32 + s->operand * (2 + s->operand);
 }
 
+/** Texts of one token up to about `length`, one behind the other. */
+static void make_places(test_case *c, int64_t batch, int64_t queries, int64_t length)
+{
+    test_tensor *x = case_indices(c, (mixt__shape){2, {batch, queries}}, 0, length);
+    for (int64_t i = 0; i < x->count; i++)
+        x->value[i] = i % queries && x->value[i] > 0 ? x->value[i - 1] + 1 : 0;
+}
+
 static void make(test_case *c)
 {
     mixt__attention_attrs *at = &c->attrs.attention;
@@ -88,6 +101,9 @@ static void make(test_case *c)
     case_input_between(c, c->dtype, q, -range, range);
     case_input_between(c, c->dtype, k, -range, range);
     case_input(c, c->dtype, k);
+    at->packed = problem_int(c, "packed", 0) > 0;
+    if (at->packed)
+        make_places(c, q.dims[0], q.dims[1], problem_int(c, "packed", 0));
     if (problem_int(c, "padded", 0))
         case_indices(c, (mixt__shape){1, {q.dims[0]}}, 0, k.dims[1] + 1);
 }
@@ -111,7 +127,7 @@ static double dot(const double *x, const double *y, int64_t n, double *size)
 
 static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, double *score)
 {
-    int64_t first = first_seen(s, t), seen = keys_seen(s, b, t), at = row(&c->out[0], s, b, t, h) - c->out[0].value;
+    int64_t first = first_seen(s, b, t), seen = keys_seen(s, b, t), at = row(&c->out[0], s, b, t, h) - c->out[0].value;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
     for (int64_t j = first; j < seen; j++) {
         score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
@@ -183,7 +199,7 @@ typedef struct grad_row {
 
 static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, grad_row *r)
 {
-    int64_t first = first_seen(s, t), seen = keys_seen(s, b, t);
+    int64_t first = first_seen(s, b, t), seen = keys_seen(s, b, t);
     const double *q = row(&c->in[0], s, b, t, h), *dy = row(&c->in[5], s, b, t, h);
     double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
     for (int64_t j = first; j < seen; j++) {

@@ -68,7 +68,10 @@ static void make(test_case *c)
     at->inverse = problem_int(c, "inverse", 0) != 0;
     c->inexact = true;
     case_input(c, c->dtype, x);
-    test_tensor *table = case_input(c, MIXT_DTYPE_FP32, (mixt__shape){2, {x.dims[1], at->dim}});
+    mixt__shape angles = {2, {x.dims[1], at->dim}};
+    if (problem_int(c, "packed", 0))
+        angles = (mixt__shape){3, {x.dims[0], x.dims[1], at->dim}};
+    test_tensor *table = case_input(c, MIXT_DTYPE_FP32, angles);
     for (int64_t n = 0; n < table->count; n++) {
         double angle = 0.37 * (double)(n / at->dim) + 0.11 * (double)(n % (at->dim / 2));
         table->value[n] = number_round(n % at->dim < at->dim / 2 ? cos(angle) : sin(angle), MIXT_DTYPE_FP32);
@@ -81,7 +84,7 @@ static void expect(test_case *c)
     const test_tensor *x = &c->in[0], *y = &c->out[0];
     int64_t tokens = x->shape.dims[1], cols = x->shape.dims[2], half = at->dim / 2;
     for (int64_t n = 0; n < x->count; n++) {
-        int64_t row = n / cols % tokens, column = n % cols;
+        int64_t row = n / cols % (c->in[1].shape.rank == 3 ? x->shape.dims[0] * tokens : tokens), column = n % cols;
         int64_t width = at->width ? at->width : at->dim, place = column % width, i = place % half;
         if (column >= at->heads * width || place >= at->dim) {
             y->value[n] = x->value[n];

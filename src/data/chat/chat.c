@@ -1,5 +1,6 @@
 /* Conversations and instructions as a data set: a sample is a row's tokens, and the targets are those that are trained,
- * one ahead; the others are -1, which no loss counts.
+ * one ahead; the others are -1, which no loss counts. Packed, several samples share a row of a batch, and the input
+ * "positions" says where each begins: a model keeps them apart by it.
  *
  * Parts are files of a folder (train.jsonl, val.jsonl) or shares of one file. All is encoded when the set is opened.
  */
@@ -135,6 +136,19 @@ static mixt_status tell(mixt_data *data, const mixt__chat_set *s, int64_t most)
     return MIXT_OK;
 }
 
+/** What this set must be like to be of use to the same model; NULL: nothing. */
+static const mixt_data *model_of(const mixt_data *data)
+{
+    const mixt_data *like = data->options.like;
+    return like && like->info.target == MIXT_TARGET_TOKENS && like->info.input_rank == 1 ? like : NULL;
+}
+
+static bool is_packed(const mixt_data *data)
+{
+    const mixt_data *like = model_of(data);
+    return like ? mixt_data_array_find(&like->info, MIXT_POSITIONS_INPUT) > 0 : !data->options.unpacked;
+}
+
 static int64_t longest_of(const mixt__chat_set *set)
 {
     int64_t longest = 0;
@@ -143,19 +157,44 @@ static int64_t longest_of(const mixt__chat_set *set)
     return longest;
 }
 
-static mixt_status describe(mixt_data *data, const mixt__chat_set *set)
+/** Tokens of a row: those of the longest sample, or where several share one as many as were asked for. */
+static int64_t places_of(const mixt_data *data, const mixt__chat_set *set)
 {
-    const mixt_data *like = data->options.like;
+    int64_t longest = longest_of(set) - 1, all = set->tokens.count - set->count;
+    if (model_of(data))
+        return model_of(data)->info.input_dims[0];
+    return !is_packed(data) ? longest : all < data->options.seq ? all : data->options.seq;
+}
+
+static mixt_status describe(mixt_data *data, mixt__chat_state *state)
+{
     mixt_data_info *info = &data->info;
-    int64_t seq = longest_of(set) - 1;
-    if (like && like->info.target == MIXT_TARGET_TOKENS && like->info.input_rank == 1)
-        seq = like->info.input_dims[0];
-    info->samples = set->count;
-    info->input_dtype = MIXT_DTYPE_INT32;
-    info->input_rank = 1;
-    info->input_dims[0] = seq;
+    int64_t seq = places_of(data, &state->set);
+    bool packed = is_packed(data);
+    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, 3 * sizeof *arrays);
+    if (!arrays)
+        return no_memory(data);
+    info->samples = state->set.count;
+    if (packed)
+        MIXT_TRY(mixt__chat_pack(&state->set, seq, data->options.in_order, &state->packing));
+    if (packed)
+        info->samples = state->packing.rows;
+    if (packed && info->samples < state->set.count)
+        MIXT_TRY(mixt__data_note(data, "%s: %lld samples share %lld rows of %lld tokens, of which %.1f%% are filled",
+                                 data->path, (long long)state->set.count, (long long)info->samples, (long long)seq,
+                                 100 * (double)(state->set.tokens.count - state->set.count) /
+                                     ((double)info->samples * (double)seq)));
+    const mixt_data_array ids = {.name = "input", .dtype = MIXT_DTYPE_INT32, .rank = 1, .dims = {seq}, .elements = seq};
+    arrays[0] = arrays[1] = arrays[1 + packed] = ids;
+    arrays[0].ids = arrays[1 + packed].ids = data->tokenizer->size;
+    arrays[1].name = MIXT_POSITIONS_INPUT;
+    arrays[1].ids = seq;
+    arrays[1 + packed].ids = data->tokenizer->size;
+    arrays[1 + packed].name = "target";
+    arrays[1 + packed].target = true;
+    info->arrays = arrays;
+    info->array_count = 2 + packed;
     info->target = MIXT_TARGET_TOKENS;
-    info->target_elements = seq;
     info->next_tokens = true;
     info->classes = data->tokenizer->size;
     return MIXT_OK;
@@ -164,11 +203,9 @@ static mixt_status describe(mixt_data *data, const mixt__chat_set *set)
 /** Tokens that a sample may have: one more than a row, whose last one is only predicted. */
 static int64_t most_of(const mixt_data *data)
 {
-    const mixt_data *like = data->options.like;
-    int64_t seq = data->options.seq;
-    if (like && like->kind == data->kind && like->info.input_dims[0] < seq)
-        seq = like->info.input_dims[0];
-    return seq + 1;
+    const mixt_data *like = model_of(data);
+    bool shorter = like && like->info.input_dims[0] < data->options.seq;
+    return (shorter ? like->info.input_dims[0] : data->options.seq) + 1;
 }
 
 static mixt_status open(mixt_data *data)
@@ -187,7 +224,7 @@ static mixt_status open(mixt_data *data)
     MIXT_TRY_CLEANUP(mixt__chat_set_make(&codec, &rows, chosen, count, most_of(data), teller, &state->set));
     MIXT_TRY_CLEANUP(tell(data, &state->set, most_of(data)));
     MIXT_TRY_CLEANUP(mixt__chat_info_fill(data));
-    MIXT_TRY_CLEANUP(describe(data, &state->set));
+    MIXT_TRY_CLEANUP(describe(data, state));
 cleanup:
     mixt__chat_rows_free(&rows);
     mixt__free(chosen);
@@ -210,14 +247,30 @@ static int64_t write_sample(const mixt__chat_state *state, int64_t index, int64_
     return count;
 }
 
-static mixt_status sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+/** A row: its samples one behind the other, and places that are texts of their own behind them. */
+static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                          char *const *at)
 {
-    int32_t *tokens = input, *targets = target;
-    int64_t places = data->info.input_dims[0];
+    const mixt__chat_state *state = data->state;
+    bool packed = as->array_count == 3;
+    int64_t places = as->arrays[0].elements, filled = 0;
+    int32_t *tokens = (int32_t *)(void *)at[0], *positions = packed ? (int32_t *)(void *)at[1] : NULL,
+            *targets = (int32_t *)(void *)at[1 + packed];
+    int64_t first = packed ? state->packing.begin[index] : index,
+            end = packed ? state->packing.begin[index + 1] : first + 1;
     (void)epoch;
-    for (int64_t i = write_sample(data->state, index, places, tokens, targets); i < places; i++) {
-        tokens[i] = 0; // behind all that counts: attention looks back only
-        targets[i] = -1;
+    for (int64_t i = first; i < end; i++) {
+        int64_t count = write_sample(state, packed ? state->packing.sample[i] : i, places - filled, tokens + filled,
+                                     targets + filled);
+        for (int64_t k = 0; k < count && packed; k++)
+            positions[filled + k] = (int32_t)k;
+        filled += count;
+    }
+    for (; filled < places; filled++) {
+        tokens[filled] = 0; // behind all that counts: attention looks back only
+        targets[filled] = -1;
+        if (packed)
+            positions[filled] = 0;
     }
     return MIXT_OK;
 }
@@ -228,6 +281,7 @@ static void close(mixt_data *data)
     if (!state)
         return;
     mixt__chat_set_free(&state->set);
+    mixt__chat_packing_free(&state->packing);
     mixt_chat_template_free(state->chat);
     mixt__free(state);
     data->state = NULL;
@@ -245,7 +299,7 @@ const mixt__data_kind mixt__data_chat = {
     .what = "conversations and instructions",
     .uses = MIXT_DATA_WORDS | MIXT_DATA_SEQ | MIXT_DATA_CHAT,
     .open = open,
-    .sample = sample,
+    .arrays = arrays,
     .close = close,
     .raw = raw,
 };

@@ -2,11 +2,13 @@
 #ifndef MIXT_DATA_CHAT_CHAT_H
 #define MIXT_DATA_CHAT_CHAT_H
 
+#include "data/chat/chat_pack.h"
 #include "data/chat/chat_set.h"
 
 typedef struct mixt__chat_state {
     mixt__chat_set set;
-    mixt_chat_template *chat; // owned
+    mixt__chat_packing packing; // of sets that are packed
+    mixt_chat_template *chat;   // owned
     mixt_chat_info info;
 } mixt__chat_state;
 

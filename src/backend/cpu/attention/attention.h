@@ -13,7 +13,15 @@ typedef struct mixt__heads {
     bool causal;
     int64_t window;         // keys that a query sees, itself among them; 0: all before it
     const int32_t *lengths; // (batch) keys that are there; NULL: all are, and always NULL at plan time
+    bool packed;            // several texts a row
+    const int32_t *places;  // (batch, queries) then: how many keys before itself a query sees; NULL at plan time
 } mixt__heads;
+
+/** What the last input of a call says, where there is one more than the others. */
+static inline const int32_t *mixt__heads_last(const mixt__call *call)
+{
+    return call->in_count == 4 || call->in_count == 7 ? call->in[call->in_count - 1].data : NULL;
+}
 
 static inline mixt__heads mixt__heads_of(const mixt__call *call)
 {
@@ -29,9 +37,9 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
                          .softcap = at->softcap,
                          .causal = at->causal,
                          .window = at->window,
-                         .lengths = call->in_count == 4   ? call->in[3].data
-                                    : call->in_count == 7 ? call->in[6].data
-                                                          : NULL};
+                         .packed = at->packed,
+                         .lengths = at->packed ? NULL : mixt__heads_last(call),
+                         .places = at->packed ? mixt__heads_last(call) : NULL};
 }
 
 /** Keys of a batch entry that are there. */
@@ -41,10 +49,17 @@ static inline int64_t mixt__heads_keys(const mixt__heads *s, int64_t b)
     return keys < 0 ? 0 : keys < s->keys ? keys : s->keys;
 }
 
-/** The first key that query i sees. */
-static inline int64_t mixt__heads_first(const mixt__heads *s, int64_t i)
+/** The first key that query i sees. @param places (queries) of its batch entry; NULL: a row is one text */
+static inline int64_t mixt__first_key(int64_t window, const int32_t *places, int64_t i)
 {
-    return s->window && i >= s->window ? i + 1 - s->window : 0;
+    int64_t first = window && i >= window ? i + 1 - window : 0;
+    int64_t begin = places && places[i] >= 0 && places[i] <= i ? i - places[i] : 0;
+    return begin > first ? begin : first;
+}
+
+static inline int64_t mixt__heads_first(const mixt__heads *s, int64_t b, int64_t i)
+{
+    return mixt__first_key(s->window, s->places ? s->places + b * s->queries : NULL, i);
 }
 
 extern const mixt__kernel mixt__attention_amx, mixt__attention_avx512bf16, mixt__attention_avx512, mixt__attention_avx2,

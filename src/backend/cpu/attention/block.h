@@ -3,7 +3,8 @@
  * A thread holds one head's keys and values as packed panels (second cache) and walks over blocks of queries; scores
  * of a block of queries and a block of keys live in a buffer of their own, the softmax is corrected as its maximum
  * grows, and tiles that a causal mask leaves empty are not computed, nor blocks of keys that lie before a window. Sums
- * and the softmax are FP32; scores are scaled where they are read, so that queries go into products as they are.
+ * and the softmax are FP32; where a row holds several texts, blocks before that of the first query are left out like
+ * those before a window. Scores are scaled where they are read, so that queries go into products as they are.
  */
 #include "backend/cpu/attention/pack.h"
 #include "backend/cpu/core/vecmath.h"
@@ -45,8 +46,7 @@ typedef struct block {
 /** The first block of keys that a query from q0 on sees a part of. */
 static int64_t first_block(const head *h, int64_t q0)
 {
-    int64_t first = h->window && q0 >= h->window ? q0 + 1 - h->window : 0;
-    return first / KEYS * KEYS;
+    return mixt__first_key(h->window, h->places, q0) / KEYS * KEYS;
 }
 
 static block block_of(const head *h, int64_t q0, int64_t queries, int64_t k0)
@@ -65,10 +65,10 @@ static int64_t block_visible(const head *h, const block *b, int64_t i)
     return n < 0 ? 0 : n < b->keys ? n : b->keys;
 }
 
-/** Keys at the block's beginning that lie before the window of its query i. */
+/** Keys at the block's beginning that lie before the window of its query i, or before its text. */
 static int64_t block_hidden(const head *h, const block *b, int64_t i)
 {
-    int64_t n = h->window ? b->q0 + i + 1 - h->window - b->k0 : 0;
+    int64_t n = mixt__first_key(h->window, h->places, b->q0 + i) - b->k0;
     return n < 0 ? 0 : n < b->keys ? n : b->keys;
 }
 
@@ -171,7 +171,7 @@ static void scale_row(float *row, int64_t width, float factor)
 /** Whether scores are more than scaled: they are then put in place before the softmax, which scales by 1. */
 static bool special(const head *h)
 {
-    return h->window || h->softcap > 0;
+    return h->window || h->places || h->softcap > 0;
 }
 
 /** Scales the visible part of a row, caps it, and puts minus infinity where keys lie before the window. */
@@ -239,7 +239,7 @@ static void forward_queries(const head *h, int64_t q0, const float *values, cons
     }
     for (int64_t i = 0; i < queries; i++) {
         float *row = s->out + i * h->dim_padded;
-        bool seen = keys > (h->window && q0 + i >= h->window ? q0 + i + 1 - h->window : 0);
+        bool seen = keys > mixt__first_key(h->window, h->places, q0 + i);
         if (!seen)
             memset(row, 0, (size_t)h->dim_padded * sizeof(float));
         else

@@ -77,6 +77,7 @@ static head head_open(const mixt__call *call, const mixt__heads *s, int64_t b, i
     h.softcap = s->softcap;
     h.causal = s->causal;
     h.window = s->window;
+    h.places = s->places ? s->places + b * s->queries : NULL;
     h.element = mixt_dtype_size(dtype);
     h.widen = mixt__widen(dtype);
     h.narrow = mixt__narrow(dtype);

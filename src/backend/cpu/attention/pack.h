@@ -29,7 +29,8 @@ typedef struct head {
     float scale, softcap;
     bool causal;
     int64_t window;
-    size_t element; // bytes of one number in the tensors
+    const int32_t *places; // (queries) of texts that share a row; NULL: a row is one
+    size_t element;        // bytes of one number in the tensors
     mixt__widen_fn *widen;
     mixt__narrow_fn *narrow;
     head_tensor q, k, v, dst, grad_dst, grad_q, grad_k, grad_v;

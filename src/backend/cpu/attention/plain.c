@@ -52,7 +52,7 @@ static void forward_row(const mixt__call *call, const mixt__heads *s, int64_t b,
 {
     const mixt__tensor *v = &call->in[2];
     double *p = call->workspace, largest = -INFINITY, total = 0;
-    int64_t keys = visible(s, b, i), first = mixt__heads_first(s, i);
+    int64_t keys = visible(s, b, i), first = mixt__heads_first(s, b, i);
     for (int64_t j = first; j < keys; j++) {
         p[j] = score_of(call, s, b, head, i, j);
         if (p[j] > largest)
@@ -106,7 +106,7 @@ static void scores_grad(const mixt__call *call, const mixt__heads *s, int64_t b,
     for (int64_t i = 0; i < s->queries; i++) {
         double *pi = p + i * s->keys, *gi = grad + i * s->keys, mean = 0;
         for (int64_t j = 0; j < s->keys; j++) {
-            bool seen = j >= mixt__heads_first(s, i) && j < visible(s, b, i);
+            bool seen = j >= mixt__heads_first(s, b, i) && j < visible(s, b, i);
             double score = seen ? score_of(call, s, b, head, i, j) : 0;
             pi[j] = seen ? exp(score - (double)lse[i]) : 0;
             gi[j] = seen ? dot(grad_dst, v, s, b, head, i, j) : 0;

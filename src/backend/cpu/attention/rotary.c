@@ -19,7 +19,7 @@ static mixt_status table_run(const mixt__call *call)
     const mixt__rotary_table_attrs *at = call->attrs;
     const int32_t *places = call->in[0].data;
     float *table = call->out[0].data;
-    int64_t rows = call->out[0].shape.dims[0], half = at->dim / 2;
+    int64_t rows = mixt__shape_count(&call->out[0].shape) / at->dim, half = at->dim / 2;
     for (int64_t i = 0; i < half; i++) {
         float frequency = mixt__rotary_frequency(at, i);
         for (int64_t t = 0; t < rows; t++) {
@@ -40,11 +40,13 @@ const mixt__kernel *const mixt__cpu_rotary_table_kernels[] = {&table_plain, NULL
 typedef struct task {
     const mixt__call *call;
     int64_t tokens, cols; // T and C
+    int64_t angles;       // rows of the table: T, or B · T
 } task;
 
 static task task_of(const mixt__call *call)
 {
-    return (task){call, call->in[0].shape.dims[1], call->in[0].shape.dims[2]};
+    const mixt__shape *src = &call->in[0].shape, *table = &call->in[1].shape;
+    return (task){call, src->dims[1], src->dims[2], mixt__shape_count(table) / table->dims[table->rank - 1]};
 }
 
 /** Columns [from, to) of one row, which are not turned. */
@@ -78,7 +80,7 @@ static void rows_range(void *argument, int64_t begin, int64_t end, int thread)
     float x[MIXT_ROTARY_DIM_MAX], y[MIXT_ROTARY_DIM_MAX];
     (void)thread;
     for (int64_t row = begin; row < end; row++) {
-        const float *cosines = (const float *)t->call->in[1].data + row % t->tokens * at->dim, *sines = cosines + half;
+        const float *cosines = (const float *)t->call->in[1].data + row % t->angles * at->dim, *sines = cosines + half;
         for (int64_t head = 0; head < at->heads; head++) {
             size_t place = (size_t)(row * t->cols + head * mixt__rotary_width(at)) * size;
             widen(x, (const char *)src->data + place, at->dim);
@@ -116,8 +118,8 @@ static mixt_status plain_run(const mixt__call *call)
     int64_t half = at->dim / 2, rows = src->shape.dims[0] * t.tokens, width = mixt__rotary_width(at);
     for (int64_t n = 0; n < rows * at->heads * half; n++) {
         int64_t row = n / half / at->heads, i = n % half, low = row * t.cols + n / half % at->heads * width + i;
-        double cosine = (double)table[row % t.tokens * at->dim + i];
-        double sine = (double)table[row % t.tokens * at->dim + half + i] * (at->inverse ? -1 : 1);
+        double cosine = (double)table[row % t.angles * at->dim + i];
+        double sine = (double)table[row % t.angles * at->dim + half + i] * (at->inverse ? -1 : 1);
         double x = (double)mixt__load(src->data, src->dtype, low);
         double y = (double)mixt__load(src->data, src->dtype, low + half);
         mixt__store(dst->data, dst->dtype, low, (float)(x * cosine - y * sine));

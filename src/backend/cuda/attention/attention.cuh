@@ -19,6 +19,8 @@ struct mixt__attention_problem {
     bool causal;
     int64_t window;         // keys that a query sees, itself among them; 0: all before it
     const int32_t *lengths; // (batch) keys that are there; NULL: all are
+    const int32_t
+        *places; // (batch, queries) of texts that share a row: keys before itself that a query sees; NULL: all
 };
 
 /** Keys that are there for a head. */

@@ -21,6 +21,7 @@ typedef struct mixt__heads {
     float scale, softcap; // softcap 0: none
     bool causal;
     int64_t window; // keys that a query sees, itself among them; 0: all before it
+    bool packed;    // several texts a row
 } mixt__heads;
 
 /** Whether it is attention_grad. */
@@ -32,7 +33,14 @@ static inline bool mixt__attention_is_gradient(const mixt__call *call)
 /** The keys that each batch entry has, INT32 (B) and the last input; NULL: all are there. */
 static inline const mixt__tensor *mixt__attention_lengths(const mixt__call *call)
 {
-    return call->in_count == 4 || call->in_count == 7 ? &call->in[call->in_count - 1] : NULL;
+    bool last = call->in_count == 4 || call->in_count == 7;
+    return last && !((const mixt__attention_attrs *)call->attrs)->packed ? &call->in[call->in_count - 1] : NULL;
+}
+
+/** The place of each token in its own text, INT32 (B, T) and the last input; NULL: a row is one text. */
+static inline const mixt__tensor *mixt__attention_places(const mixt__call *call)
+{
+    return ((const mixt__attention_attrs *)call->attrs)->packed ? &call->in[call->in_count - 1] : NULL;
 }
 
 static inline mixt__heads mixt__heads_of(const mixt__call *call)
@@ -50,17 +58,21 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
     s.softcap = at->softcap;
     s.causal = at->causal;
     s.window = at->window;
+    s.packed = at->packed;
     return s;
 }
 
 /** Of candidates that read all keys. */
 #define MIXT_ATTENTION_ALL_KEYS "keys that are not there in some entries (lengths)"
 
-/** Why a candidate that knows neither windows nor soft caps cannot make the call; NULL: it has none. */
+/** Why a candidate that knows no windows, no soft caps and one text a row cannot make the call; NULL: it can. */
 static inline const char *mixt__attention_special(const mixt__call *call)
 {
     mixt__heads s = mixt__heads_of(call);
-    return s.window ? "a window of keys" : s.softcap > 0 ? "a soft cap of scores" : NULL;
+    return s.packed        ? "several texts a row (positions)"
+           : s.window      ? "a window of keys"
+           : s.softcap > 0 ? "a soft cap of scores"
+                           : NULL;
 }
 
 /** Whether rows of heads begin at multiples of 16 bytes from their tensor's start: strides are known at plan time,

@@ -57,9 +57,12 @@ static __device__ bool own_row(const problem &p, int64_t rows, int64_t *head, in
 }
 
 /** The first key that query i sees. */
-static __device__ __forceinline__ int64_t first_key(const problem &p, int64_t i)
+static __device__ __forceinline__ int64_t first_key(const problem &p, int64_t head, int64_t i)
 {
-    return p.window && i >= p.window ? i + 1 - p.window : 0;
+    int64_t first = p.window && i >= p.window ? i + 1 - p.window : 0;
+    int64_t place = p.places ? p.places[head / p.heads * p.queries + i] : i;
+    int64_t begin = place >= 0 && place <= i ? i - place : 0;
+    return begin > first ? begin : first;
 }
 
 /** What the soft cap makes of a scaled score. */
@@ -78,7 +81,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(prob
     int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0}, most = -INFINITY, total = 0;
-        for (int64_t j0 = first_key(p, i); j0 < seen; j0 += 32) {
+        for (int64_t j0 = first_key(p, head, i); j0 < seen; j0 += 32) {
             int64_t count = seen - j0 < 32 ? seen - j0 : 32, j = j0 + (lane < count ? lane : 0);
             float score = capped(p, p.scale * dot(q, row_of<T>(p.k, p, head, j), p.dim));
             float larger = fmaxf(most, warp_max(lane < count ? score : -INFINITY));
@@ -90,7 +93,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(prob
             add_rows(sum, weight, row_of<T>(p.v, p, head, j), count, first, p.dim);
             most = larger;
         }
-        put(row_of<T>(p.dst, p, head, i), sum, first_key(p, i) < seen ? 1.0f / total : 0.0f, first, p.dim);
+        put(row_of<T>(p.dst, p, head, i), sum, first_key(p, head, i) < seen ? 1.0f / total : 0.0f, first, p.dim);
         if (first == 0 && lane == 0)
             p.lse[head * p.queries + i] = most + logf(total);
     }
@@ -131,7 +134,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_queries
     int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0};
-        for (int64_t j0 = first_key(p, i); j0 < seen; j0 += 32) {
+        for (int64_t j0 = first_key(p, head, i); j0 < seen; j0 += 32) {
             int64_t count = seen - j0 < 32 ? seen - j0 : 32, j = j0 + (lane < count ? lane : 0);
             float weight, grad;
             score_grad<T>(p, head, i, j, &weight, &grad);
@@ -155,7 +158,11 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_keys(pr
         for (int64_t i0 = p.causal ? j : 0; i0 < queries; i0 += 32) {
             int64_t count = queries - i0 < 32 ? queries - i0 : 32, i = i0 + (lane < count ? lane : 0);
             float weight, grad;
+            if (p.places && first_key(p, head, i0) > j) // the same in all lanes: texts behind that of the key
+                break;
             score_grad<T>(p, head, i, j, &weight, &grad);
+            if (p.places && first_key(p, head, i) > j)
+                weight = grad = 0;
             add_rows(sum_k, grad, row_of<T>(p.q, p, head, i), count, first, p.dim);
             add_rows(sum_v, weight, row_of<T>(p.grad_dst, p, head, i), count, first, p.dim);
         }
@@ -198,6 +205,8 @@ mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool 
     p.window = s.window;
     const mixt__tensor *lengths = mixt__attention_lengths(call);
     p.lengths = lengths ? (const int32_t *)lengths->data : NULL;
+    const mixt__tensor *places = mixt__attention_places(call);
+    p.places = places ? (const int32_t *)places->data : NULL;
     return p;
 }
 

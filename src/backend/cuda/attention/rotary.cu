@@ -49,7 +49,7 @@ static mixt_status table_prepare(mixt__call *call, mixt__arena *arena)
 static mixt_status table_run(const mixt__call *call)
 {
     const mixt__rotary_table_attrs *at = (const mixt__rotary_table_attrs *)call->attrs;
-    int64_t rows = call->out[0].shape.dims[0];
+    int64_t rows = mixt__tensor_count(&call->out[0]) / at->dim;
     unsigned blocks = (unsigned)mixt__ceil_div(rows * (at->dim / 2), THREADS);
     if (blocks)
         rotary_table<<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
@@ -68,7 +68,7 @@ typedef struct job {
     const void *src;
     void *dst;
     const float *table;
-    int64_t rows, tokens, cols, heads, half, width; // width: from head to head
+    int64_t rows, angles, cols, heads, half, width; // angles: rows of the table, T or B · T; width: from head to head
     int64_t pairs, packs; // of a row: packs that are turned with their partner, and all that a row's threads take
     bool inverse;
 } job;
@@ -86,7 +86,7 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) r
         return;
     }
     int64_t i = pack * V % j.half, low = row * j.cols + pack * V / j.half * j.width + i;
-    const float *angles = j.table + row % j.tokens * 2 * j.half + i;
+    const float *angles = j.table + row % j.angles * 2 * j.half + i;
     float x[V], y[V], cosine[V], sine[V], turned[V];
     unpack(x, load<T, V>(j.src, low));
     unpack(y, load<T, V>(j.src, low + j.half));
@@ -130,8 +130,8 @@ static mixt_status run(const mixt__call *call)
     j.src = call->in[0].data;
     j.dst = call->out[0].data;
     j.table = (const float *)call->in[1].data;
-    j.tokens = call->in[0].shape.dims[1];
-    j.rows = call->in[0].shape.dims[0] * j.tokens;
+    j.angles = mixt__tensor_count(&call->in[1]) / at->dim;
+    j.rows = call->in[0].shape.dims[0] * call->in[0].shape.dims[1];
     j.cols = call->in[0].shape.dims[2];
     j.heads = at->heads;
     j.half = at->dim / 2;
