@@ -141,7 +141,7 @@ adopt 0 rows.yaml "${csv[@]}" --to mixed
 adopt 1 a.yaml "${options[@]}" train.steps=31 --name killed
 grep -q 'train.steps is 31, was 30' err || fail "another configuration: $(cat err)"
 adopt 1 a.yaml "${options[@]}" --name later --from tuned
-grep -q 'begin with baseline' err && [ ! -e runs/adopt-later ] || fail "--from a stage to come: $(cat err)"
+grep -q 'start with baseline' err && [ ! -e runs/adopt-later ] || fail "--from a stage to come: $(cat err)"
 for write in 1 9 40; do
     MIXT_FAIL_WRITE=$write "$mixt" adopt a.yaml "${options[@]}" --name full --json >out 2>err
     status=$?

@@ -67,7 +67,7 @@ grep -q '"precision":"fp16"' out && grep -q '"loss_scale":"dynamic"' out || fail
 # ---- for people ----
 
 advise 0 net.yaml --machine v100
-grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
+grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass per update' out &&
     grep -q '^bf16 .* no units  *this machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
 [ -s err ] && fail "said on standard error: $(cat err)"
 grep -q '^safe: undecided; loss .*, margin 0.5%; predicted, 6 more pairs would decide$' out && grep -q '^to verify  *mixt verify net.yaml precision=fp16$' out || fail "what would prove it: $(cat out)"

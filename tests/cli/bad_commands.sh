@@ -66,7 +66,7 @@ search into the config      | search tiny.yaml --out tiny.yaml                  
 search over a data file     | search tiny.yaml --out good.csv                     | 1 | good.csv: exists already and is not of a search: choose another file,
 search into no folder       | search tiny.yaml --out none/p.yaml                  | 1 | none/p.yaml
 search over a folder        | search tiny.yaml --out good                         | 1 | good: is a directory
-search in no format         | search tiny.yaml --formats fp17 --out p.yaml        | 1 | formats: 'fp17' is none
+search in no format         | search tiny.yaml --formats fp17 --out p.yaml        | 1 | formats: 'fp17' is not a format
 search of one trial         | search tiny.yaml --trials 1 --out p.yaml            | 2 | --trials
 search of no file           | search none.yaml --out p.yaml                       | 1 | none.yaml: cannot be opened
 search with no weights      | search tiny.yaml init=none --out p.yaml             | 1 | none: cannot be opened
@@ -74,7 +74,7 @@ adopt with nothing          | adopt                                             
 adopt with no file          | adopt none.yaml                                       | 1 | none.yaml: cannot be opened
 adopt to a place            | adopt tiny.yaml --to heaven                           | 2 | baseline, formats, mixed, tuned, validated
 adopt backwards             | adopt tiny.yaml --from tuned --to mixed               | 2 | the second stage comes before the first
-adopt from the middle       | adopt tiny.yaml --from tuned                          | 1 | begin with baseline
+adopt from the middle       | adopt tiny.yaml --from tuned                          | 1 | start with baseline
 adopt without a margin      | adopt tiny.yaml --margin 0                            | 2 | --margin '0': expected a share above 0 and at most 1, as in 0.5% or 0.005
 adopt without an end        | adopt tiny.yaml --budget 10d                          | 2 | --budget '10d': expected a time above 0, as in 90s, 10m or 2h
 adopt by one seed           | adopt tiny.yaml --seeds 1                             | 2 | --seeds
@@ -134,7 +134,7 @@ advise: no configuration    | advise --machine t4                               
 advise: an hour's trial      | advise tiny.yaml --trial 3600                         | 2 | --trial
 advise: into a folder       | advise tiny.yaml --machine t4 --out .               | 1 | .: is a folder
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
-eval without the data       | eval carried                                        | 1 | the 'val' part of carried's data cannot be opened
+eval without the data       | eval carried                                        | 1 | carried: its data is no longer at
 eval of another set         | eval run data.kind=csv data.path=good.csv           | 1 | good.csv: 4 channels, but the data it must match (digits) has 1
 eval of a set not there     | eval carried data.path=none.csv                     | 1 | none.csv: No such file
 eval with other training    | eval run train.lr=1                                 | 1 | only keys data.* can be set here; the others are the run's
@@ -151,7 +151,7 @@ resume allowing no key      | train --resume run train.lr=0.5 --allow train.lrr 
 resume with another batch   | train --resume run train.batch=16 --allow train.batch | 1 | 'train.batch' cannot change at a resume: precision, the learning rate and
 allowance of a new run      | train tiny.yaml out=x --allow train.lr              | 2 | --allow is for --resume
 plot of nothing             | plot none --out x.svg                               | 1 | cannot read none: No such file
-plot of no metric           | plot run --metric lss --out x.svg                   | 1 | run has no metric lss: there are step, epoch, loss
+plot of no metric           | plot run --metric lss --out x.svg                   | 1 | run has no metric lss: expected one of step, epoch, loss
 plot of another kind        | plot run --out x.gif                                | 2 | --out x.gif: a chart ends in .svg or .png
 plot onto what is there     | plot run --out words.txt                            | 2 | --out words.txt: a chart ends in .svg or .png
 plot of another file        | plot good.csv --out x.svg                           | 1 | good.csv has no complete row yet; line 1:

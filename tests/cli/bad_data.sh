@@ -219,7 +219,7 @@ rate out of range           | train speech.yaml out=x data.rate=900000          
 frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' is not for digits
 words too short to pool     | train speech.yaml out=x net.channels=4,4,4,4,4,4    | 1 | to nothing
 clip without pictures       | train clips.yaml out=x data.path=clipempty          | 1 | clipempty/left/2: a clip without frames (
-clip of too few pictures    | train clips.yaml out=x data.path=clipfew            | 1 | clipfew/left/2: a clip of 3 frames, but a sample has 4 frames
+clip of too few pictures    | train clips.yaml out=x data.path=clipfew            | 1 | clipfew/left/2: a clip of 3 frames, but a sample has 4
 clip of two sizes           | train clips.yaml out=x data.path=clipsize           | 1 | clipsize/left/2/3.pgm: 17 x 16 pixels, but the clip's first frame has 16 x 16
 picture beside clips        | train clips.yaml out=x data.path=cliploose          | 1 | cliploose/right/1.pgm: an image beside clips: a clip is a folder of images
 no such clips               | train clips.yaml out=x data.path=nowhere            | 1 | video:nowhere: no such folder
@@ -265,7 +265,7 @@ gzip bomb as CIFAR          | train tiny.yaml out=x data.kind=cifar data.path=ci
 IDX that promises too much  | predict run many-images-idx3-ubyte                  | 1 | asks for 128000000016: the file is cut off
 no part left to train on    | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0.999 train.batch=8 | 1 | samples none is left for training after
 share of more than all      | train tiny.yaml out=x data.val_fraction=1.5         | 2 | data.val_fraction: 1.5 is out of range
-predict without the data    | predict carried train:0                             | 1 | away.csv: No such file
+predict without the data    | predict carried train:0                             | 1 | away.csv: say where it is now with data.path=NEW
 eval of damaged facts       | predict facts good.npy                              | 1 | facts/inputs.json:2:0:
 predict of another shape    | predict run good.npy                                | 1 | good.npy: samples of shape [4], but the model was trained on [28, 28, 1]
 predict of short integers   | predict run shorts.npy                              | 1 | shorts.npy: integers, but the model was trained on bytes: save them as

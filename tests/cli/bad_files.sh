@@ -77,7 +77,7 @@ found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be writ
 [ "$(ls x)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl' ] && [ -z "$(ls -A x/checkpoints)" ] || fail "a run without room for its weights left: $(ls x)"
 rm -rf x
 (ulimit -f 28; "$mixt" train tiny.yaml out=x net.hidden=1 train.epochs=40 -q >../out 2>../err)
-found=$?; check "no room for the metrics" 1 'no room for metrics.jsonl: its rows wait in memory from step'
+found=$?; check "no room for the metrics" 1 'no space for metrics.jsonl: its rows wait in memory from step'
 rm -rf x
 (ulimit -f 2; "$mixt" convert run/model.safetensors x.safetensors --dtype fp16 >../out 2>../err)
 found=$?; check "no room for a converted file" 1 'x.safetensors: cannot be written'

@@ -50,7 +50,7 @@ positive "$(number recomputed)" && positive "$(number recompute_ms)" || fail "be
 "$mixt" bench mlp --precision fp32 --memory 1M 2>"$work/few" && fail "bench --memory 1M: status 0"
 "$mixt" bench mlp --precision fp32 --memory 9X 2>"$work/unit"
 [ $? = 2 ] && grep -q "'9X'" "$work/unit" || fail "bench --memory 9X: $(cat "$work/unit")"
-grep -q 'beside its activations' "$work/few" || fail "bench --memory 1M: $(cat "$work/few")"
+grep -q 'without its activations' "$work/few" || fail "bench --memory 1M: $(cat "$work/few")"
 measure mlp --precision fp32
 
 # items/s and ms describe the same step.

@@ -236,7 +236,7 @@ refused() {
     [ $status = 1 ] || fail "$*: status $status, expected 1"
     grep -qF -- "$words" err || fail "$*: no '$words' in: $(cat err)"
 }
-refused "the 'val' part of arrays's data cannot be opened" "$mixt" eval arrays
+refused "arrays: its data is no longer at" "$mixt" eval arrays
 refused "data/x.npy" "$mixt" predict arrays val:0
 mv gone data
 for run in $runs; do warned "" "$mixt" eval "$run"; done

@@ -150,7 +150,7 @@ grep -q 'B diverged in 6 of 6 pairs, A in 0' out && grep -q '"differences":\[nul
 # ---- finished runs ----
 
 compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0001-b --json
-[ "$(field verdict) $(field pairs) $(field pairs_needed)" = '"undecided" 1 6' ] && grep -q 'one run of each says nothing' out || fail "two runs: $(cat out)"
+[ "$(field verdict) $(field pairs) $(field pairs_needed)" = '"undecided" 1 6' ] && grep -q 'one run of each does not show' out || fail "two runs: $(cat out)"
 compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0002-b
 grep -q 'with different seeds' out && grep -q '^loss at the end ' out || fail "two runs in words: $(cat out)"
 

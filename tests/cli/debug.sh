@@ -77,7 +77,7 @@ grep -q 'fc.0' raised.yaml || fail "no rule in: $(head -5 out)"
 "$mixt" debug net.yaml faults=overflow@1:fc.0 precision=raised.yaml --json >out 2>err || fail "raised: $(cat err)"
 grep -q '"first_nonfinite": null' out || fail "the rule does not help: $(cat raised.yaml; head -12 out)"
 "$mixt" debug net.yaml train.loss_scale=1e9 >out 2>err || fail "a large scale: $(cat err)"
-scale=$(sed -n 's/.*a loss scale of at most \([^:]*\):.*/\1/p' out | head -1)
+scale=$(sed -n 's/.*a loss scale of at most \([^ ]*\) .*/\1/p' out | head -1)
 "$mixt" debug net.yaml train.loss_scale="$scale" --json >out 2>err || fail "scale '$scale': $(cat err)"
 grep -q '"first_nonfinite": null' out || fail "a loss scale of $scale does not help: $(head -12 out)"
 "$mixt" debug net.yaml faults=nan_data@3 --step 3 --json >out 2>err || fail "a NaN: $(cat err)"

@@ -57,7 +57,7 @@ PY
 grep -Eq 'activations in [0-9.]+ [KM]iB instead of [0-9.]+ [KM]iB: [0-9]+ ops? run again in the backward pass' out || { fail "plan does not tell what is computed again"; head -5 out; }
 "$mixt" plan gpt.yaml train.memory_may=split --memory $((all / 2)) >out 2>err || fail "plan: status $?"
 grep -Eq '^fit  [0-9.]+ [KM]iB of [0-9.]+ [KM]iB on the host; as configured it would take' out || { fail "plan does not tell the choice"; head -3 out; }
-grep -Eq 'each batch of 24 in [0-9]+ parts of [0-9]+' out || fail "plan does not tell of the parts"
+grep -Eq 'each batch of 24 is split into [0-9]+ parts of [0-9]+' out || fail "plan does not tell of the parts"
 grep -q 'predicted, not measured' out || fail "plan does not tell the cost"
 "$mixt" train gpt.yaml train.memory=$((all / 2)) out=told >out 2>err || fail "train: status $?"
 cat out err | grep -Eq '^fit  .*as configured it would take' || fail "training does not tell the choice"
@@ -114,7 +114,7 @@ python3 -c 'import json; f = json.load(open("fit.json"))["fit"]; assert f["split
 "$mixt" train gpt.yaml $pair train.memory="$least" out=pair 2>err >out || { fail "pair within a limit: status $?"; cat err; }
 grep -q 'compares\|validation in batches\|parts of' out err && { fail "pair: tells of parts or of other batches"; cat out err; }
 "$mixt" plan gpt.yaml $pair train.memory_may=split --memory $((least / 4 * 3)) >out 2>err || { fail "pair: split by name: status $?"; cat err; }
-grep -q 'each batch of 32 in [0-9]* parts of [0-9]*, one after the other$' out || { fail "pair: parts are taken for the batch"; head -4 out; }
+grep -q 'each batch of 32 is split into [0-9]* parts of [0-9]*, one after the other$' out || { fail "pair: parts are taken for the batch"; head -4 out; }
 "$mixt" train gpt.yaml $pair train.split=2 train.eval_batch=16 out=pair-parts -q 2>err || { fail "pair in parts: status $?"; cat err; }
 grep -q 'warning: the loss compares 16 samples with each other instead of 32 (train.split=2)' err || { fail "pair: no warning of the split"; cat err; }
 grep -q 'warning: validation compares 16 samples with each other instead of 32 (train.eval_batch)' err || { fail "pair: no warning of validation"; cat err; }

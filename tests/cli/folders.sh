@@ -53,7 +53,7 @@ refused "expected a float tensor [256, 32]; nothing was loaded (data.vocab=hf-wo
     "$mixt" train gpt.yaml init=hf-worded out=no -q
 refused "nothing was loaded (data.vocab=worded/vocab reads" "$mixt" train gpt.yaml init=worded out=no -q
 "$mixt" train gpt.yaml init=hf-worded data.vocab=hf-worded out=reworded -q train.steps=1 2>err || { fail "init with the folder's tokens"; cat err; }
-refused "nothing was loaded (init_new_head=wte draws" "$mixt" train gpt.yaml init=hf-worded data.vocab=./hf-worded net.vocab=600 out=no -q
+refused "nothing was loaded (init_new_head=wte gives" "$mixt" train gpt.yaml init=hf-worded data.vocab=./hf-worded net.vocab=600 out=no -q
 
 # ---- weights in several files ----
 cp -r hf-llama shards && mv shards/model.safetensors shards/model-1.safetensors
@@ -145,8 +145,8 @@ broken() {
     mkdir -p bad && sed "s/$1/$2/" sentence/tokenizer.json >bad/tokenizer.json
     refused "$3" "$mixt" tokenize ids.txt --vocab bad
 }
-broken '"BPE"' '"Unigram"' "its model, 'Unigram' is not known here"
-broken '"Prepend"' '"Lowercase"' "its normalizer, 'Sequence' is not known here"
+broken '"BPE"' '"Unigram"' "its model, 'Unigram' is not supported"
+broken '"Prepend"' '"Lowercase"' "its normalizer, 'Sequence' is not supported"
 broken '"ab": 8' '"ab": 18' "token 'ab' has id 18"
 broken '"a b"' '"a c"' "merge 0 ('a' and 'c') names or makes no token"
 broken '"byte_fallback": true' '"byte_fallback": false' "its normalizer"

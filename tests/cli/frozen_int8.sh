@@ -32,7 +32,7 @@ for precision in fp32 bf16 fp16; do
 done
 [ "$(role state run.yaml train.frozen=auto)" = $((numbers * 2 + bias)) ] || fail "frozen parameters in bf16 take $(role state run.yaml train.frozen=auto) bytes"
 "$mixt" plan run.yaml >plan || fail "a plan"
-grep -q "^int8 .* 2 .* $numbers .* $((numbers + 512)) .*weights of linear layers and embeddings, 128 scales" plan || fail "the plan's table: $(cat plan)"
+grep -q "^int8 .* 2 .* $numbers .* $((numbers + 512)) .*weights of linear layers and embeddings, with 128 scales" plan || fail "the plan's table: $(cat plan)"
 grep -q "^fp32 .* 1 .* 64 .* 256 .*in the format that kernels read" plan || fail "the bias in the plan's table: $(cat plan)"
 "$mixt" plan run.yaml --json | grep -q "\"frozen\":\[{\"format\":\"fp32\",.*{\"format\":\"int8\",\"parameters\":2,\"numbers\":$numbers,\"scales\":128,\"bytes\":$((numbers + 512))}\]" || fail "the plan as JSON"
 "$mixt" plan gpt.yaml >plan || fail "a plan of gpt"
@@ -61,7 +61,7 @@ steps=12
 "$mixt" train --resume killed train.steps=$steps -q 2>err || fail "after a kill: $(cat err)"
 "$mixt" train gpt.yaml out=whole train.steps=$steps train.validate_every=0 -q || fail "without a kill"
 cmp killed/model.safetensors whole/model.safetensors || fail "other bits after a kill at update $steps"
-least=$("$mixt" plan gpt.yaml train.recompute=1 2>&1 | sed "s/.*possible is \([0-9]*\) bytes.*/\1/")
+least=$("$mixt" plan gpt.yaml train.recompute=1 2>&1 | sed "s/.*budget is \([0-9]*\) bytes.*/\1/")
 "$mixt" train gpt.yaml out=again train.recompute="$least" -q 2>err || fail "recomputation within $least: $(cat err)"
 cmp gpt/model.safetensors again/model.safetensors || fail "other bits where activations are computed again"
 

@@ -53,7 +53,7 @@ cmp final.txt last.txt || fail "the last checkpoint and the final weights write 
 "$mixt" train run.yaml out=half train.steps=4 -q || fail "half a run"
 "$mixt" train --resume half train.steps=8 -q 2>err || fail "the other half: $(cat err)"
 cmp one/model.safetensors half/model.safetensors || fail "other bits after a resume"
-least=$("$mixt" plan run.yaml train.recompute=1 2>&1 | sed "s/.*possible is \([0-9]*\) bytes.*/\1/")
+least=$("$mixt" plan run.yaml train.recompute=1 2>&1 | sed "s/.*budget is \([0-9]*\) bytes.*/\1/")
 "$mixt" train run.yaml out=again train.recompute="$least" -q 2>err || fail "recomputation within $least: $(cat err)"
 cmp one/model.safetensors again/model.safetensors || fail "other bits where activations are computed again"
 

@@ -42,7 +42,7 @@ good runs/two --out one.svg --overwrite
 cmp -s one.svg before.svg && fail "--overwrite did nothing"
 bad 2 '\.svg or \.png' runs/one --out one.pdf
 bad 2 out runs/one
-bad 1 'there are step, epoch, loss' runs/one --metric los --out x.svg
+bad 1 'expected one of step, epoch, loss' runs/one --metric los --out x.svg
 bad 1 'cannot read nothing' nothing --out x.svg
 bad 2 '10 curves' runs/{one,two} --metric loss,accuracy,lr,scale,grad_norm,memory --out x.svg
 [ -e x.svg ] && fail "a chart came of nothing"

@@ -72,10 +72,10 @@ for i in $(seq 600); do echo "$((i % 7)),$((i % 11)),$((i % 30))"; done >thirty.
 
 # Data that is gone: that files need none of it is said to those who predict alone.
 mv thirty.csv gone.csv
-refused "part of thirty's data cannot be opened: " thirty val:0
+refused "thirty: its data is no longer at" thirty val:0
 refused '(predicting your own files does not need them)' thirty val:0
 "$mixt" eval thirty 2>err && fail "data that is gone was evaluated"
-grep -q "part of thirty's data cannot be opened: " err && ! grep -q 'files of your own' err || fail "eval without its data: $(cat err)"
+grep -q "thirty: its data is no longer at" err && ! grep -q 'files of your own' err || fail "eval without its data: $(cat err)"
 mv gone.csv thirty.csv
 
 # ---- pictures ----
@@ -130,7 +130,7 @@ refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
 # ---- what cannot be ----
 
 refused 'No such file' run nothing.ppm
-refused 'no picture' run net.yaml
+refused 'not an image' run net.yaml
 refused 'is a directory' run .
 refused 'expected NAME:INDEX' run test:x
 refused 'expected NAME:INDEX' run test:5-3

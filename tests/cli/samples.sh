@@ -25,7 +25,7 @@ grep -q 'sample [0-9]* of bad.csv, .* has inputs up to .* times the largest of a
 ! grep -q '"action":"precision"' bad/events.jsonl || fail "bad raises layers: $(cat bad/events.jsonl)"
 sample=$(sed -n 's/.*"to":"\([0-9]*\)","action":"skip".*"key":"sample".*/\1/p' bad/events.jsonl)
 [ "$(wc -w <<<"$sample")" = 1 ] || fail "bad: $(cat bad/events.jsonl)"
-grep -q "\"event\":\"sample left out\",\"sample\":$sample," bad/history.jsonl || fail "history: $(cat bad/history.jsonl)"
+grep -q "\"event\":\"sample skipped\",\"sample\":$sample," bad/history.jsonl || fail "history: $(cat bad/history.jsonl)"
 cp -r bad cut
 for later in cut/checkpoints/step-*; do [ "${later##*-}" -le 120 ] || rm -r "$later"; done
 "$mixt" train --resume cut -q 2>err || fail "cut: $(cat err)"

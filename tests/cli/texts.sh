@@ -35,7 +35,7 @@ printf 'number,text\n1,the plot is clever\n2,"the cast was dull"\n' >rows.csv
 long=$(printf 'clever %.0s' $(seq 300))
 printf 'the plot is clever\n\n%s\nthe cast was dull\n%s\n' "$long" "$long" >long.txt
 "$mixt" predict bf16 long.txt "text:$long" --json >out 2>err || fail "predict long texts"
-grep -qx 'mixt: long.txt: 2 of 4 texts are longer than the model's context and are truncated: line 3 is the first' err || { fail "texts that are cut are not told"; cat err; }
+grep -qx 'mixt: long.txt: 2 of 4 texts are longer than the model.s context and are truncated: line 3 is the first' err || { fail "texts that are cut are not told"; cat err; }
 grep -q '^mixt: text:clever .*…: is longer than the model.s context and is truncated$' err || { fail "a text that is cut is not told"; cat err; }
 [ "$(grep -o '"line":[0-9]*,"cut":true' out | tr '\n' ' ')" = '"line":3,"cut":true "line":5,"cut":true ' ] || fail "cut: $(cat out)"
 "$mixt" predict bf16 long.txt:0-1 2>&1 >out | grep -qx 'mixt: long.txt: 1 of 2 texts .*s context and are truncated: line 3' || fail "of those asked for, one is cut"

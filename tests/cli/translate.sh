@@ -60,7 +60,7 @@ grep -q '{"input":"-","line":1,"source":"A dog runs over the green grass.","tran
 for i in $(seq 60); do printf 'green '; done >long
 "$mixt" predict fp32 long >said 2>error && grep -q "1 of 1 sentences or translations are longer than the model's context.*: line 1$" error || fail "a long sentence: $(cat error)"
 { head -2 pairs/train.en; cat long; echo; head -1 pairs/train.en; cat long; } >longer
-"$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences, .*: line 3 is the first$" error || fail "two long sentences: $(cat error)"
+"$mixt" predict fp32 longer >said 2>error && grep -q "longer: 2 of 5 sentences .*: line 3 is the first" error || fail "two long sentences: $(cat error)"
 
 # Options of other models.
 for command in 'eval fp32' 'predict fp32 pairs/train.en'; do

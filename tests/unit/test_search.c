@@ -503,7 +503,7 @@ static void test_files(void **state)
     o = small_options("gone.yaml");
     search_small(&o, small_yaml);
     assert_int_equal(rename(temp_path("gone.yaml.search"), temp_path("moved")), 0);
-    refused(&o, small_yaml, MIXT_ERROR_FILE, "is gone");
+    refused(&o, small_yaml, MIXT_ERROR_FILE, "is missing");
     o = small_options("no/such/folder.yaml");
     refused(&o, small_yaml, MIXT_ERROR_FILE, "folder.yaml");
 }

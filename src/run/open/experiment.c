@@ -25,6 +25,7 @@ static const char *text(const mixt__experiment *e, mixt__config_key key)
     return mixt__config_string(e->config, key);
 }
 
+enum { PACK_AUTO, PACK_ALWAYS, PACK_NEVER }; // words of data.pack
 enum { SENTENCE_TOKENS = 64, SPEC_ROOM = 4200 }; // the first: at most, where the configuration does not say
 
 static int64_t number(const mixt__experiment *e, mixt__config_key key)
@@ -159,8 +160,8 @@ static mixt_status describe_part(const mixt__experiment *e, const char *split, c
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
     o.chat_template = text(e, MIXT_KEY_DATA_TEMPLATE);
     o.loss_on = (mixt_loss_on)mixt__config_choice(e->config, MIXT_KEY_DATA_LOSS_ON);
-    bool pack = mixt__config_was_set(e->config, MIXT_KEY_DATA_PACK) || entry->packs; // else by default no
-    o.unpacked = !pack || !mixt__config_bool(e->config, MIXT_KEY_DATA_PACK);
+    int pack = mixt__config_choice(e->config, MIXT_KEY_DATA_PACK);
+    o.unpacked = pack == PACK_NEVER || (pack == PACK_AUTO && !entry->packs);
     int64_t buckets = number(e, MIXT_KEY_DATA_BUCKETS);
     o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
@@ -453,7 +454,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     MIXT_TRY(check_letters(e));
     if (e->train && number(e, MIXT_KEY_DATA_SEQ)) // which has a default: the set cannot tell whether it was asked for
         MIXT_TRY(mixt__data_check_use(e->train, "seq", MIXT_DATA_SEQ));
-    if (e->train && mixt__config_was_set(e->config, MIXT_KEY_DATA_PACK))
+    if (e->train && mixt__config_choice(e->config, MIXT_KEY_DATA_PACK) != PACK_AUTO)
         MIXT_TRY(mixt__data_check_use(e->train, "pack", MIXT_DATA_CHAT));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
