@@ -151,7 +151,7 @@ static void bench(mixt_bench_result results[2])
 typedef mixt_status sequence(world *w);
 
 #define NOT_OPEN "is not open"
-#define NO_STEP "compile the trainer, or run"
+#define NO_STEP "compile the trainer"
 
 /** SEQUENCE(name, status, words of the text, calls that end in the status) */
 #define SEQUENCES(X)                                                                                                   \
