@@ -65,6 +65,8 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
     facts->inner = both ? both / 2 : facts->inner;
     if (!facts->head_dim)
         facts->head_dim = facts->heads ? facts->width / facts->heads : 0;
+    if (!(facts->query_scale > 0))
+        facts->query_scale = (double)facts->head_dim;
 }
 
 /* ---- tensors ---- */

@@ -55,6 +55,17 @@ for name in gemma3 phi3-long; do
     head -1 $name.losses >first && near "$name: loss of the export" got first
 done
 
+# ---- from scratch: what is exported means the same ----
+for model in gemma2 gemma3 smollm3 qwen3; do
+    "$mixt" train train.yaml model=$model net.layers=2 net.width=32 net.heads=4 data.path=qwen3/text.bin data.seq=21 train.lr=0.01 out=own-$model -q 2>err &&
+        "$mixt" export own-$model --out hf-$model >out 2>err || { fail "$model from scratch"; cat err; }
+    for source in own-$model hf-$model; do
+        "$mixt" eval $source --device cpu data.kind=tokens data.path=qwen3/text.bin data.seq=21 data.val_fraction=0 --json 2>err | sed 's/.*"loss": *\([0-9.]*\).*/\1/' | head -1 >$source.loss
+        [ -s $source.loss ] || { fail "eval $source"; cat err; }
+    done
+    near "$model from scratch, exported" own-$model.loss hf-$model.loss
+done
+
 # ---- what a family does not have ----
 # altered FOLDER CHANGE TEXT: refused with TEXT when CHANGE, of sed, was made to config.json
 altered() {
