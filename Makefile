@@ -28,7 +28,7 @@ help:
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
 	@echo "make test-truth  cases with known answers (models, data, formats, planted faults) through all tools that judge: wrong verdicts and contradictions fail (half an hour)"
 	@echo "make test-faults 140 faults at random places in whole runs that look after themselves, in models and data that detectors were not built on (half an hour)"
-	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
+	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, families of decoders, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
@@ -111,6 +111,7 @@ test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_gguf.py $(BUILD)/mixt || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_llama.py $(BUILD)/tests/steps --layers 2 || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_families.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_bleu.py $(BUILD)/tests/bleu || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]

@@ -177,10 +177,13 @@ static const mixt__name_field gemma3[] = {BEGIN("Gemma3ForCausalLM", "gemma3_tex
 static const mixt__name_field olmo2[] = {
     BEGIN("Olmo2ForCausalLM", "olmo2"), HEADS(NULL, NULL), SILU, EPS("1e-05"), ROPE, NO_ATTENTION_BIAS, END("false")};
 
+// Fields that are understood beside those above, and in older files some that transformers' model does not read.
 static const char *const none[] = {NULL}, *const used[] = {"max_window_layers", NULL},
+                         *const phi[] = {"full_attn_mod", "interpolate_factor", NULL},
                          *const without[] = {"no_rope_layer_interval", "use_sliding_window", "sliding_window",
                                              "max_window_layers",      "layer_types",        NULL},
-                         *const gemma[] = {"hidden_act", "_sliding_window_pattern", "sliding_window_pattern", NULL};
+                         *const gemma[] = {"hidden_act", "_sliding_window_pattern", "sliding_window_pattern",
+                                           "sliding_window_size", NULL};
 
 #define DECODER .prefix = "model.", .tied = tied, .ignored = ignored, .rotary = true
 
@@ -197,7 +200,7 @@ const mixt__names mixt__names_decoders[] = {
     {.family = "phi3",
      .rules = together,
      .fields = phi3,
-     .known = none,
+     .known = phi,
      .partial = true,
      .windows = MIXT_WINDOWS_ALL,
      DECODER},

@@ -82,6 +82,9 @@ altered olmo2 's/"hidden_size": 32/&, "clip_qkv": 8/' 'clip_qkv is 8: the model 
 altered phi3-long 's/"short_factor": \[1.0/"short_factor": [0/' 'its numbers for rotary positions'
 altered mistral 's/"sliding_window": 7/"sliding_window": "7"/' 'sliding_window is no whole number'
 altered qwen2 's/"rope_type": "default"/"rope_type": "yarn"/' "rotary positions of kind 'yarn'"
+# what says nothing, or nothing of the computation, is taken
+cp -r phi3 plenty && sed -i 's/"hidden_size": 32/&, "full_attn_mod": 1, "lm_head_bias": false, "auto_map": {"AutoConfig": "x.Phi3Config"}, "max_length": 20, "pretraining_tp": 2, "use_mrope": null/' plenty/config.json
+"$mixt" generate plenty --device cpu --prompt-ids $(cat phi3.prompt) -n 12 -t 0 -q --ids 2>err | tr ', ' '\n\n' | grep . | tail -12 | cmp -s - phi3.greedy || { fail "fields that say nothing"; cat err; }
 altered llama 's/"head_dim": 8/"head_dim": 7/' 'rotary positions need an even number in each'
 
 [ $failures = 0 ] && echo "families: all good"
