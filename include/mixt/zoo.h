@@ -79,8 +79,8 @@ typedef struct mixt_zoo_options {
     int64_t window;        /**< mistral, qwen2, qwen3, phi3, gemma2, gemma3: tokens that attention sees; default: all */
     int64_t full_every;    /**< gemma2, gemma3: each of these layers has no window; default 2, 6 */
     int64_t nope_every;    /**< smollm3: each of these layers has no positions; default 4 */
-    double softcap;        /**< gemma2, gemma3: scores s become softcap · tanh(s / softcap); default 0: they stay */
-    double logit_cap;      /**< the same of logits */
+    double softcap;        /**< gemma2: scores s become softcap · tanh(s / softcap); default 0: they stay */
+    double logit_cap;      /**< gemma2, gemma3: the same of logits */
     double query_scale;    /**< gemma2, gemma3: scores are divided by its root; default 0: head_dim */
     int64_t rope_dim;      /**< phi3: numbers of a head that have positions; default: all */
     double rope_local;     /**< gemma3: rope_theta of layers with a window; default 0: 10000 */

@@ -7,8 +7,7 @@
 #define USES_DECODER                                                                                                   \
     (MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ | MIXT_USES_KV_HEADS |     \
      MIXT_USES_INNER | MIXT_USES_TIED | MIXT_USES_ROPE | MIXT_USES_EPS | MIXT_USES_HEAD_DIM)
-#define USES_GEMMA                                                                                                     \
-    (MIXT_USES_WINDOW | MIXT_USES_FULL_EVERY | MIXT_USES_SOFTCAP | MIXT_USES_LOGIT_CAP | MIXT_USES_QUERY_SCALE)
+#define USES_GEMMA (MIXT_USES_WINDOW | MIXT_USES_FULL_EVERY | MIXT_USES_LOGIT_CAP | MIXT_USES_QUERY_SCALE)
 #define DECODER_SIZES .layers = 6, .width = 384, .vocab = 256, .seq = 1024
 
 const mixt__zoo_entry mixt__zoo[] = {
@@ -158,7 +157,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .summary = "Gemma 2: norms around each part, GELU, each second layer with a window, soft caps; the same sizes",
         .fn = mixt__model_decoder,
         .input = MIXT_MODEL_TOKENS,
-        .uses = USES_DECODER | USES_GEMMA,
+        .uses = USES_DECODER | USES_GEMMA | MIXT_USES_SOFTCAP,
         .decoder = MIXT_DECODER_GEMMA2,
         .sizes = {DECODER_SIZES, .rope_theta = 10000, .eps = 1e-6, .full_every = 2},
         .names = "gemma2",

@@ -58,7 +58,7 @@ typedef struct mixt__name_facts {
     int64_t rope_dim;                          // numbers of a head that turn; 0: all
     mixt__name_divisors rope_short, rope_long; // up to rope_original tokens, and in longer texts
     int64_t window, full_every, nope_every;    // tokens that attention sees, 0: all; layers without a window, without
-                                               // positions: each so-manieth, 0: none
+                                               // positions: every n-th, 0: none
     double softcap, logit_cap, query_scale;    // of scores, of logits, 0: none; scores are divided by its root
     bool tied;                                 // the output head is the embedding
     char architecture[32];

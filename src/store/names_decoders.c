@@ -162,18 +162,20 @@ static const mixt__name_field gemma2[] = {BEGIN("Gemma2ForCausalLM", "gemma2"),
                                           WINDOW("4096"),
                                           LAYER_TYPES,
                                           END("true")};
-static const mixt__name_field gemma3[] = {BEGIN("Gemma3ForCausalLM", "gemma3_text"),
-                                          HEADS("4", "256"),
-                                          GELU,
-                                          EPS("1e-06"),
-                                          ROPE,
-                                          {"rope_local_base_freq", .fact = MIXT_FACT(rope_local), .free = true},
-                                          NO_ATTENTION_BIAS,
-                                          SCALE,
-                                          CAPS("null", "null"),
-                                          WINDOW("4096"),
-                                          LAYER_TYPES,
-                                          END("true")};
+static const mixt__name_field gemma3[] = {
+    BEGIN("Gemma3ForCausalLM", "gemma3_text"),
+    HEADS("4", "256"),
+    GELU,
+    EPS("1e-06"),
+    ROPE,
+    {"rope_local_base_freq", .fact = MIXT_FACT(rope_local), .free = true},
+    NO_ATTENTION_BIAS,
+    SCALE,
+    {"attn_logit_softcapping", .json = "null"}, // which transformers' model has, and does not read
+    {"final_logit_softcapping", .fact = MIXT_FACT(logit_cap), .fallback = "null", .none = true},
+    WINDOW("4096"),
+    LAYER_TYPES,
+    END("true")};
 static const mixt__name_field olmo2[] = {
     BEGIN("Olmo2ForCausalLM", "olmo2"), HEADS(NULL, NULL), SILU, EPS("1e-05"), ROPE, NO_ATTENTION_BIAS, END("false")};
 

@@ -1,5 +1,5 @@
 /* Windows and positions by layer in config.json: lists with an entry for each layer, or the rules that came before
- * them. Here each so-manieth layer differs from the others, counted from 1.
+ * them. Here every n-th layer differs from the others, counted from 1.
  */
 #include "store/names_layers.h"
 
@@ -51,7 +51,7 @@ static bool find_order(const json_t *list, const char *key, int64_t layers, int6
 static mixt_status order_fails(const char *path, const char *key)
 {
     return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                      "%s: %s: the model here has an order in which each so-manieth layer differs from the others, and "
+                      "%s: %s: the model here has an order in which every n-th layer differs from the others, and "
                       "an entry for each of its layers",
                       path, key);
 }
@@ -68,21 +68,28 @@ static mixt_status read_windows(const json_t *config, const char *path, int64_t 
     return MIXT_OK;
 }
 
-/** Qwen's: layers from max_window_layers on, where use_sliding_window is set. */
+/** Qwen's: where use_sliding_window is set, layers by their list, else those from max_window_layers on. */
 static mixt_status read_used(const json_t *config, const char *path, mixt__name_facts *f)
 {
     const json_t *from = json_object_get(config, "max_window_layers");
     int64_t first = json_is_integer(from) ? json_integer_value(from) : 28;
-    if (!json_is_true(json_object_get(config, "use_sliding_window")) || (first >= f->layers && f->layers > 0)) {
+    if (!json_is_true(json_object_get(config, "use_sliding_window"))) {
         f->window = 0;
         return MIXT_OK;
     }
-    if (first > 0)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: max_window_layers is %lld of %lld layers: the model here has a window in all layers or "
-                          "in none",
-                          path, (long long)first, (long long)f->layers);
-    return read_windows(config, path, f->layers + 1, f);
+    if (json_is_array(json_object_get(config, "layer_types"))) {
+        MIXT_TRY(read_windows(config, path, 0, f));
+        first = !f->window ? f->layers : f->full_every > f->layers ? 0 : f->full_every - 1;
+    }
+    f->full_every = 0;
+    if (first >= f->layers)
+        f->window = 0;
+    return first <= 0 || first >= f->layers
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                            "%s: the first %lld of %lld layers have no window, or others (max_window_layers, "
+                            "layer_types): the model here has a window in all layers or in none",
+                            path, (long long)first, (long long)f->layers);
 }
 
 static mixt_status read_pattern(const mixt__names *names, const json_t *config, const char *path, mixt__name_facts *f)

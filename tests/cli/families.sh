@@ -74,9 +74,11 @@ altered() {
     "$mixt" generate other --device cpu --prompt-ids 1 -n 1 --ids >out 2>err && fail "$2: taken"
     grep -qF -- "$3" err || { fail "$2: says nothing of '$3'"; cat err; }
 }
-altered qwen3 's/"use_sliding_window": false/"use_sliding_window": true/; s/"max_window_layers": 28/"max_window_layers": 1/' 'max_window_layers is 1 of 3 layers'
+altered qwen3 's/"use_sliding_window": false/"use_sliding_window": true/; s/"sliding_window": null/"sliding_window": 4/; s/"max_window_layers": 28/"max_window_layers": 1/; s/"layer_types": [[][^]]*/"layer_types_": [/' 'the first 1 of 3 layers have no window'
+altered qwen3-window 's/"sliding_attention"\]/"full_attention"]/' 'the model here has a window in all layers or in none'
 altered gemma3 's/"layer_types": \["sliding/"layer_types": ["full/' 'layer_types: the model here has an order'
 altered gemma2 's/"gelu_pytorch_tanh"/"silu"/' 'hidden_activation is "silu"'
+altered gemma3 's/"attn_logit_softcapping": null/"attn_logit_softcapping": 50.0/' 'attn_logit_softcapping is 50.0'
 altered smollm3 's/"no_rope_layers": \[1/"no_rope_layers": [0/' 'no_rope_layers: the model here has an order'
 altered olmo2 's/"hidden_size": 32/&, "clip_qkv": 8/' 'clip_qkv is 8: the model here (olmo2) knows nothing of it'
 altered phi3-long 's/"short_factor": \[1.0/"short_factor": [0/' 'its numbers for rotary positions'
