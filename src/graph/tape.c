@@ -35,6 +35,11 @@ static mixt__kept_call *keep(mixt__tape *tape, const mixt__kept_call *call)
 mixt_value mixt__tape_call(mixt_builder *b, const mixt__kept_call *call, mixt_value *out)
 {
     mixt__kept_call *kept = b->status == MIXT_OK ? keep(b->tape, call) : NULL;
+    if (kept && kept->options_size > MIXT_CALL_OPTIONS) {
+        mixt__builder_error(b, MIXT_ERROR_STATE, call->name, "options of %zu bytes, more than a call can keep",
+                            kept->options_size);
+        kept = NULL;
+    }
     if (!kept) {
         if (b->status == MIXT_OK)
             mixt__builder_error(b, MIXT_ERROR_MEMORY, call->name, "no memory to keep a call");
@@ -76,7 +81,7 @@ static bool find_values(const mixt__kept_call *c, const int32_t *now, mixt_value
 static void play_one(const mixt__kept_call *c, mixt_builder *b, int32_t *now)
 {
     mixt_value in[MIXT_CALL_VALUES], out[MIXT_CALL_RESULTS] = {{0}};
-    _Alignas(16) char options[256];
+    _Alignas(16) char options[MIXT_CALL_OPTIONS];
     bool here = !(c->of_target && !b->has_loss) && find_values(c, now, in, options);
     if (here)
         c->play(b, c, in, c->options ? options : NULL, out);

@@ -19,7 +19,12 @@ typedef struct mixt__kept_call mixt__kept_call;
 typedef void mixt__play(mixt_builder *b, const mixt__kept_call *c, const mixt_value *in, const void *options,
                         mixt_value *out);
 
-enum { MIXT_CALL_VALUES = 64, MIXT_CALL_NUMBERS = 8, MIXT_CALL_RESULTS = 8 };
+enum {
+    MIXT_CALL_VALUES = 64,
+    MIXT_CALL_NUMBERS = 8,
+    MIXT_CALL_RESULTS = 8,
+    MIXT_CALL_OPTIONS = 2048
+}; // the last: bytes
 
 struct mixt__kept_call {
     mixt__play *play;
