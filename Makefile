@@ -23,7 +23,7 @@ help:
 	@echo "make test-steer a controlled run killed 20 times, what controllers do in UPDATES=$(UPDATES) healthy updates of every model, and learning rates up to 1000 times too high"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
 	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
-	@echo "make test-torture  each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
+	@echo "make test-torture  random sequences of C calls; each command with its n-th allocation and its n-th system call failing, for every n (hours; EVERY=$(EVERY): one case of so many)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
 	@echo "make test-truth  cases with known answers (models, data, formats, planted faults) through all tools that judge: wrong verdicts and contradictions fail (half an hour)"
@@ -90,6 +90,7 @@ test-ranks: build
 	bash tests/slow/ranks_bits.sh $(BUILD)/mixt
 
 test-torture: build
+	$(BUILD)/tests/torture_calls 20000
 	bash tests/torture/run.sh $(BUILD)/mixt $(BUILD)/tests/libtest_faults.so $(EVERY) || [ $$? = 77 ]
 
 test-compare: build

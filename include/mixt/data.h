@@ -152,6 +152,8 @@ typedef struct mixt_data_options {
                                     one; default: that of the folder `vocab`, where it has one */
     mixt_loss_on loss_on;      /**< chat: which tokens are trained; default MIXT_LOSS_ON_ASSISTANT */
     bool unpacked;             /**< chat: each sample has a row of a batch to itself; default: short ones share rows */
+    bool no_check; /**< arrays and tables: samples far larger than all others, and labels in a row that do not fit, are
+                        no warning; default false */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/signal_at.h"
 #include "base/threads.h"
 #include "data/data.h"
 #include "runtime/candidates.h"
@@ -29,6 +30,7 @@ void mixt__device_open_roughly(bool on)
 static mixt_status open_cpu(int threads, mixt__device **device)
 {
     bool discrete;
+    MIXT_TRY(mixt__signal_check());
     MIXT_TRY(mixt__env_on(MIXT_ENV_DISCRETE, &discrete));
     const mixt__backend *cpu = discrete ? mixt__device_cpu_discrete()->backend : &mixt__backend_cpu;
     return cpu->open(0, threads, device);

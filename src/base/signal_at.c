@@ -2,6 +2,7 @@
 #include "base/signal_at.h"
 
 #include "base/env.h"
+#include "base/status.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -35,14 +36,28 @@ static void read_variable(void)
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (strlen(signals[i].name) == (size_t)(at - text) && !strncmp(signals[i].name, text, (size_t)(at - text)))
             number = signals[i].number;
+    char *end;
     due.place = (mixt__place)place;
-    due.target = strtoll(colon + 1, NULL, 10);
-    due.number = place < MIXT_PLACE_COUNT ? number : 0;
+    due.target = strtoll(colon + 1, &end, 10);
+    due.number = place < MIXT_PLACE_COUNT && due.target > 0 && !*end ? number : 0;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+mixt_status mixt__signal_check(void)
+{
+    const char *text = mixt__env_get(MIXT_ENV_SIGNAL);
+    pthread_once(&once, read_variable);
+    return due.number || !*text
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT,
+                            "MIXT_SIGNAL: '%s' is no signal at a place: expected SIGNAL@PLACE:N with HUP, INT, KILL, "
+                            "TERM, USR1 or USR2, write, update or validation, and a number from 1, as in KILL@write:30",
+                            text);
 }
 
 bool mixt__signal_due(mixt__place place)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, read_variable);
     return due.number && place == due.place && __atomic_add_fetch(&due.reached, 1, __ATOMIC_RELAXED) == due.target;
 }

@@ -4,6 +4,8 @@
 #ifndef MIXT_BASE_SIGNAL_AT_H
 #define MIXT_BASE_SIGNAL_AT_H
 
+#include "mixt/types.h"
+
 #include <stdbool.h>
 
 typedef enum mixt__place {
@@ -13,6 +15,8 @@ typedef enum mixt__place {
     MIXT_PLACE_COUNT
 } mixt__place;
 
+/** MIXT_ERROR_ARGUMENT where the variable is set, and not as it should be. */
+mixt_status mixt__signal_check(void);
 /** Whether the signal is due now, the process being at `place` once more. */
 bool mixt__signal_due(mixt__place place);
 /** Sends it, to this thread: its handler has run when this returns. */

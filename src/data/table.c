@@ -406,6 +406,9 @@ static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, 
     describe(data, state, samples);
     MIXT_TRY(describe_words(data, state));
     MIXT_TRY(scale_targets(data, reader, state, own && train->rows ? train : NULL));
+    bool first = data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL; // others of the same file say the same
+    if ((own || first) && !state->crops)
+        MIXT_TRY(mixt__table_suspects(data, &state->table, state->mean, state->std));
     return mixt__table_warning(data, &state->table);
 }
 

@@ -150,4 +150,10 @@ plan with a new head        | plan tiny.yaml init=run init_new_head=zz          
 comma for a point           | train tiny.yaml out=x train.lr=0,5                  | 2 | train.lr: expected a number at least 0, found '0,5'
 CASES
 
+for value in KILL KIL@write:3 KILL@wirte:3 KILL@write:0 KILL@write:x; do
+    MIXT_SIGNAL=$value "$mixt" train tiny.yaml out=x >../out 2>../err
+    found=$?
+    check "MIXT_SIGNAL=$value" 2 "MIXT_SIGNAL: '$value' is no signal at a place"
+done
+
 finish

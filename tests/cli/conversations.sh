@@ -55,7 +55,20 @@ mv moved model
 "$mixt" train run.yaml out=lstm model=lstm net.heads=0 >text 2>&1 || fail "a model that cannot pack, by default: $(cat text)"
 "$mixt" train run.yaml out=refused model=lstm net.heads=0 data.pack=true >text 2>&1 && fail "a model that cannot pack, told to"
 grep -q 'cannot keep texts apart that share a row' text && [ ! -e refused ] || fail "lstm: $(cat text)"
+"$mixt" generate packed --prompt '<|user|>the 3<|eot|>' --tokens 4 >out 2>text || fail "generate: $(cat text)"
 "$mixt" train run.yaml out=own model=gpt data.pack=false >text 2>&1 || fail "gpt, unpacked: $(cat text)"
+
+# The loss of an update is the mean over its trained tokens, and so are its gradients: rows at once, one by one, by ranks.
+for way in 'whole 4 1 0' 'passes 1 4 0' 'ranks 4 1 2'; do
+    read -r name batch passes ranks <<<"$way"
+    for pack in true false; do
+        "$mixt" train run.yaml out=$name-$pack train.batch=$batch train.accumulate=$passes dist.ranks=$ranks data.pack=$pack data.seq=96 -q >text 2>&1 || fail "$way: $(cat text)"
+        [ $name = whole ] && continue
+        paste <(grep -o '"loss":[0-9.]*' whole-$pack/metrics.jsonl) <(grep -o '"loss":[0-9.]*' $name-$pack/metrics.jsonl) | tr -d '"los:' |
+            awk '{ d = $1 - $2; if (!($1 > 0) || (d < 0 ? -d : d) > 2e-6 * $1) bad = 1 } END { exit bad || NR < 4 }' ||
+            fail "$name, data.pack=$pack: $(paste whole-$pack/metrics.jsonl $name-$pack/metrics.jsonl | head -2)"
+    done
+done
 
 # Refused, with the line; nothing is written.
 refused() {

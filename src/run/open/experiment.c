@@ -86,6 +86,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->pad = number(e, MIXT_KEY_DATA_PAD);
     o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
     o->min_area = real(e, MIXT_KEY_DATA_MIN_AREA);
+    o->no_check = !mixt__config_bool(e->config, MIXT_KEY_DATA_CHECK);
     o->resize = number(e, MIXT_KEY_DATA_RESIZE);
     o->means = *text(e, MIXT_KEY_DATA_MEAN) ? text(e, MIXT_KEY_DATA_MEAN) : NULL;
     o->stds = *text(e, MIXT_KEY_DATA_STD) ? text(e, MIXT_KEY_DATA_STD) : NULL;
