@@ -358,6 +358,14 @@ int cli_config_or_run(const cli_args *args, mixt_config **config)
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 
+int cli_refuse_out(const cli_args *args, const char *instead)
+{
+    for (int i = 0; i < args->setting_count; i++)
+        if (!strncmp(args->settings[i], "out=", 4))
+            return cli_usage(args->command, "out: %s", instead);
+    return CLI_OK;
+}
+
 mixt_status cli_config_device(const cli_args *args, mixt_config *config)
 {
     char setting[64];

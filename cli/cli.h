@@ -112,6 +112,9 @@ bool cli_is_folder(const char *path);
 /** The same from the first word, which may also be a run's directory: then the run's configuration, with the settings.
  */
 int cli_config_or_run(const cli_args *args, mixt_config **config);
+/** Refuses out= on the command line of a command that would ignore it. @param instead what to do, a sentence
+ *  @return CLI_OK, or CLI_USAGE after a message */
+int cli_refuse_out(const cli_args *args, const char *instead);
 /** Puts the option --device, where it was given, into the configuration. */
 mixt_status cli_config_device(const cli_args *args, mixt_config *config);
 /** Refuses a file to write that exists, unless --overwrite was given, which the message names. */

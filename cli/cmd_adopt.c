@@ -253,6 +253,8 @@ static int run(const cli_args *args)
     mixt_adoption *a = NULL;
     char name[100] = "";
     int status = read_options(args, &options);
+    if (status == CLI_OK)
+        status = cli_refuse_out(args, "adopt writes to runs/adopt-NAME: choose the name with --name");
     if (status != CLI_OK)
         return status;
     cli_name_add_stem(name, sizeof name, cli_word(args, 0));

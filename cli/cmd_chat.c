@@ -212,43 +212,42 @@ static int run(const cli_args *args)
 
 const cli_command cli_chat = {
     .name = "chat",
-    .summary = "talk to a model that was made for conversations",
+    .summary = "chat with an instruction model",
     .description =
-        "A conversation by the chat template of the model: of a run that was fine-tuned from an instruction model, or "
-        "of a Hugging Face folder with a template (chat_template.jinja, or in tokenizer_config.json). Answers appear "
-        "as they are made, whole characters only, and end where the template or generation_config.json says.\n\n"
-        "Each line is a message. Ctrl-C stops the answer, which stays as far as it came; Ctrl-D ends the conversation. "
-        "When it has become longer than the model's context, its oldest messages are forgotten, and that is said. From "
-        "a pipe each line is answered in turn, and Ctrl-C ends all of it.",
+        "A conversation with a run that was fine-tuned from an instruction model, or with a Hugging Face folder that "
+        "has a chat template (chat_template.jinja, or in tokenizer_config.json). Each line is a message; Ctrl-C stops "
+        "the answer, Ctrl-D ends the conversation.\n\nAnswers are printed as they are made, whole characters only, and "
+        "end where the template or generation_config.json says.\n\nAn answer that Ctrl-C stopped is kept as far as it "
+        "came. When the conversation is longer than the model's context, its oldest messages are dropped, with a note. "
+        "From a pipe each line is answered in turn, and Ctrl-C ends everything.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
                    .help = "run directory written by 'mixt train' or 'mixt finetune', or a Hugging Face folder"}},
     .options =
         {
-            {"system", .kind = CLI_TEXT, .metavar = "TEXT", .help = "what the system says at the beginning"},
-            {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "also end an answer in front of this text"},
+            {"system", .kind = CLI_TEXT, .metavar = "TEXT", .help = "the system message"},
+            {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "also end an answer before this text"},
             {"template", .kind = CLI_TEXT, .metavar = "FILE", .help = "chat template to use instead of the folder's"},
             {"variables", .kind = CLI_TEXT, .metavar = "JSON",
-             .help = "what the template sees beside messages, as in '{\"enable_thinking\": false}'"},
+             .help = "variables of the template, as in '{\"enable_thinking\": false}'"},
             {"tokens", 'n', CLI_INT, "N", .fallback = "1024", .min = 1, .max = 1e9, .help = "tokens of an answer"},
             {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.7", .min = 0, .max = 1000,
-             .help = "below 1 safer, above 1 wilder; 0: always the most probable token"},
+             .help = "sampling temperature; 0: greedy"},
             {"top-k", 'k', CLI_INT, "K", .fallback = "0", .min = 0, .max = 1e9,
-             .help = "draw among the K most probable tokens; 0: all"},
+             .help = "sample among the K most probable; 0: all"},
             {"top-p", .kind = CLI_NUMBER, .metavar = "P", .fallback = "0.95", .min = 0, .max = 1,
-             .help = "draw among the fewest tokens whose probabilities sum to P; 0 or 1: all"},
+             .help = "nucleus sampling; 1: all tokens"},
             {"seed", 's', CLI_INT, "S", .fallback = "1", .min = 0, .max = 9e15,
-             .help = "the same seed: the same answers"},
+             .help = "seed: the same seed gives the same answers"},
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda|cuda:N",
-             .help = "answer on this device, whatever the run was trained on"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object an answer"},
+             .help = "answer on this device, not the run's"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object per answer"},
         },
     .examples =
         {
             {"mixt chat runs/tuned", "a conversation"},
-            {"mixt chat Qwen3-0.6B --system 'Answer in one sentence.' -t 0",
-             "with a system's message, always likeliest"},
-            {"mixt chat runs/tuned --json <questions.txt", "one answer a line, as JSON"},
+            {"mixt chat Qwen3-0.6B --system 'Answer in one sentence.' -t 0", "with a system message, greedy"},
+            {"mixt chat runs/tuned --json <questions.txt", "one answer per line, as JSON"},
         },
     .see_also = "generate|finetune",
     .run = run,

@@ -291,7 +291,9 @@ static int compare_configs(const cli_args *args, mixt_compare_options *o)
     o->name = cli_given(args, "name") ? cli_text(args, "name") : name;
     o->progress = hear;
     o->user = &w;
-    int status = cli_config(args, cli_word(args, 0), &configs[0]);
+    int status = cli_refuse_out(args, "compare writes to runs/compare-NAME: choose the name with --name");
+    if (status == CLI_OK)
+        status = cli_config(args, cli_word(args, 0), &configs[0]);
     if (status == CLI_OK)
         status = cli_config(args, cli_word(args, 1), &configs[1]);
     if (status == CLI_OK) {

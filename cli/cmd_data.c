@@ -37,35 +37,35 @@ static int run(const cli_args *args)
 
 const cli_command cli_data_command = {
     .name = "data",
-    .summary = "look at conversations as a model sees them",
+    .summary = "show conversations as a model sees them",
     .description =
-        "Reads DATA as training would: JSON lines, or one JSON array, of conversations or instructions, whose form is "
-        "found by looking at the rows. Prints what they become with the tokenizer and the chat template of a model's "
-        "folder: how many tokens, how many of them are trained, how long rows are, how many are cut. --show prints "
-        "samples too, the trained part of each coloured, or between [[ and ]] where the output is not a "
-        "terminal.\n\n--render prints the text that a chat template makes of messages, and nothing else; where the "
-        "template refuses them, its own message is the failure. MIXT_NOW fixes the time that templates see.",
+        "Reads conversations or instructions as training would, with the tokenizer and the chat template of a model's "
+        "folder, and prints how many tokens there are, how many of them are trained, how long rows are and how many "
+        "are truncated. --show prints samples, with the trained part coloured.\n\nDATA is JSON lines or one JSON "
+        "array; the form of the rows is detected. Where the output is not a terminal, the trained part is between [[ "
+        "and ]].\n\n--render prints the text that a chat template makes of messages, and nothing else; where the "
+        "template refuses them, its own message is the error. MIXT_NOW fixes the time that templates see.",
     .arguments = {{"DATA", CLI_ARGUMENT_FILE, .help = "conversations; with --render: JSON with messages"}},
     .options =
         {
             {"model", 'm', CLI_TEXT, "FOLDER", .help = "folder of the tokenizer and the chat template"},
-            {"template", 't', CLI_TEXT, "FILE", .help = "another chat template than the folder's"},
+            {"template", 't', CLI_TEXT, "FILE", .help = "chat template to use instead of the folder's"},
             {"loss-on", 'l', CLI_CHOICE, "WHICH", .choices = "assistant|all|last", .fallback = "assistant",
              .help = "which tokens are trained, as data.loss_on"},
             {"seq", 's', CLI_INT, "N", .min = 1, .max = 1048576, .fallback = "2048",
-             .help = "longest row, as data.seq: what is longer is cut"},
+             .help = "longest row, as data.seq; longer ones are truncated"},
             {"show", 'n', CLI_INT, "N", .min = 0, .max = 1e9, .fallback = "0", .help = "print the first N samples"},
             {"json", 'j', CLI_FLAG, .help = "print one JSON object"},
-            {"render", 'r', CLI_TEXT, "TEMPLATE",
-             .help = "print what this chat template makes of the messages in DATA"},
-            {"generation-prompt", 'g', CLI_FLAG, .help = "with --render: end with what the answer begins with"},
+            {"render", 'r', CLI_TEXT, "TEMPLATE", .help = "print DATA as this chat template renders it"},
+            {"generation-prompt", 'g', CLI_FLAG, .help = "with --render: add the start of the answer"},
             {"bos", .kind = CLI_TEXT, .metavar = "TEXT", .help = "with --render: the template's bos_token"},
             {"eos", .kind = CLI_TEXT, .metavar = "TEXT", .help = "with --render: the template's eos_token"},
         },
     .examples =
         {
-            {"mixt data chats.jsonl --model Qwen3-0.6B --show 3", "what is trained of the first three"},
-            {"mixt data --render chat_template.jinja messages.json --generation-prompt", "what a model is asked"},
+            {"mixt data chats.jsonl --model Qwen3-0.6B --show 3", "which tokens of the first three are trained"},
+            {"mixt data --render chat_template.jinja messages.json --generation-prompt",
+             "the prompt that a model gets"},
         },
     .see_also = "train|tokenize",
     .run = run,

@@ -76,16 +76,15 @@ const cli_command cli_new = {
     .name = "new",
     .summary = "write a configuration for data",
     .description =
-        "Looks at DATA and writes a configuration with comments: what the data is, a model that suits it, its sizes, "
-        "batch, learning rate and length of the run. Asks nothing, trains nothing, and replaces no file. Settings "
-        "given beside it stay as they are.\n\n"
-        "'mixt train data.path=DATA' makes the same choices and trains at once.",
+        "Writes a configuration with comments for DATA: the kind of data, a suitable model, its sizes, batch, learning "
+        "rate and length of the run. It asks nothing, trains nothing and replaces no file. Settings that you give are "
+        "kept.\n\n'mixt train data.path=DATA' makes the same choices and trains at once.",
     .arguments =
         {
             {"DATA", CLI_ARGUMENT_FILE, .help = "file or folder, as data.path takes it"},
             {"FILE", CLI_ARGUMENT_FILE, .optional = true,
-             .help = "file to write; -: standard output. By itself called as the data, with .yaml"},
-            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that are known already, as in model=resnet"},
+             .help = "file to write; default: the data's name with .yaml; -: standard output"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings to keep, as in model=resnet"},
         },
     .examples =
         {

@@ -215,6 +215,8 @@ static int run(const cli_args *args)
     mixt_search_options options = MIXT_OPTIONS(mixt_search_options);
     mixt_search_result *result = NULL;
     int status = read_options(args, &options);
+    if (status == CLI_OK)
+        status = cli_refuse_out(args, "search keeps no runs: leave it out; --out FILE is the policy to write");
     if (status != CLI_OK)
         return status;
     if (cli_flag(args, "json") && cli_json_name(options.write) != MIXT_OK)

@@ -359,7 +359,7 @@ const cli_command cli_train = {
         },
     .examples =
         {
-            {"mixt train data.path=photos/", "a folder of images: model and sizes are chosen by looking at it"},
+            {"mixt train data.path=photos/", "a folder of images: model and sizes are chosen for it"},
             {"mixt train configs/digits.yaml", "the small convolutional net on digits that mixt draws itself"},
             {"mixt train configs/mnist.yaml data.path=mnist precision=fp16 out=runs/fp16",
              "other data, another number format, a run directory of your choice"},

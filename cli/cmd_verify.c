@@ -370,6 +370,8 @@ static int run(const cli_args *args)
 {
     mixt_config *config;
     int status = check_options(args), verdict = CLI_OK;
+    if (status == CLI_OK)
+        status = cli_refuse_out(args, "verify keeps no runs: leave it out; --out FILE.json keeps their figures");
     if (status != CLI_OK)
         return status;
     status = cli_config(args, cli_word(args, 0), &config);

@@ -42,15 +42,15 @@ MIXT_API mixt_status mixt_page_write(const char *const *runs, int64_t count, con
 typedef struct mixt_page_server mixt_page_server;
 
 /**
- * Serves the page of a run, or of all runs in a folder, to browsers on this machine; it follows what they write. Only
- * the loopback address is listened on, only those who know the address with its token are answered, and nothing but
- * those runs is read. Threads of its own do the work.
- * @param folder a run directory, or a folder with runs in it or in folders of it.
+ * Serves the page of some runs, or of all runs in some folders, to browsers on this machine; it follows what they
+ * write. Only the loopback address is listened on, only those who know the address with its token are answered, and
+ * nothing but those runs is read. Threads of its own do the work.
+ * @param folders run directories, or folders with runs in them or in folders of them, `count`, 1 to MIXT_PAGE_RUNS_MAX.
  * @param port to listen on; 0: any that is free.
  * @param server set to NULL on failure; end it with mixt_page_stop.
  * @return MIXT_ERROR_UNSUPPORTED where mixt was built without libmicrohttpd (mixt_built_with("microhttpd")).
  */
-MIXT_API mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server);
+MIXT_API mixt_status mixt_page_serve(const char *const *folders, int64_t count, int port, mixt_page_server **server);
 /** What to open in a browser, token and all: "http://127.0.0.1:40123/?token=…". It belongs to the server. */
 MIXT_API const char *mixt_page_address(const mixt_page_server *server);
 /** Ends it; NULL is allowed. */

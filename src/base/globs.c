@@ -77,8 +77,23 @@ static bool matches(const char *pattern, const char *name)
     return length < (int)sizeof below && !fnmatch(below, name, 0);
 }
 
+/** Keeps the first names and the last, to show what a pattern could have matched. */
+static void remember(mixt__globs *globs, const char *name)
+{
+    enum { SHOWN = 3 };
+    size_t used = strlen(globs->first);
+    bool again = strstr(globs->first, name) != NULL;
+    if (globs->shown < SHOWN && !again && used + strlen(name) + 3 < sizeof globs->first) {
+        snprintf(globs->first + used, sizeof globs->first - used, "%s%s", used ? ", " : "", name);
+        globs->shown++;
+    } else if (!again) {
+        snprintf(globs->last, sizeof globs->last, "%s", name);
+    }
+}
+
 const mixt__glob *mixt__globs_find(mixt__globs *globs, const char *name)
 {
+    remember(globs, name);
     const mixt__glob *found = NULL;
     for (int64_t i = 0; i < globs->count; i++)
         if (matches(globs->items[i].pattern, name)) {
@@ -92,9 +107,9 @@ mixt_status mixt__globs_check(const mixt__globs *globs, const char *what, const 
 {
     for (int64_t i = 0; i < globs->count; i++)
         if (!globs->items[i].used)
-            return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s: '%s' matches no parameter %sof this model; names are those of model.safetensors",
-                              what, globs->items[i].pattern, those);
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' matches no parameter %sof this model: %s%s%s", what,
+                              globs->items[i].pattern, those, *globs->first ? globs->first : "it has none",
+                              *globs->last ? ", …, " : "", globs->last);
     return MIXT_OK;
 }
 

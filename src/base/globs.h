@@ -17,6 +17,8 @@ typedef struct mixt__globs {
     mixt__glob *items;
     int64_t count;
     mixt__arena arena;
+    char first[160], last[64]; // names that were looked up: some for a message
+    int shown;
 } mixt__globs;
 
 /** @param list NULL or "": none

@@ -66,22 +66,30 @@ static void scan(mixt__run_list *list, const char *folder, int depth)
         free(entries);
 }
 
-mixt_status mixt__run_list_open(mixt__run_list *list, const char *folder)
+mixt_status mixt__run_list_open(mixt__run_list *list, const char *const *folders, int64_t count)
 {
     struct stat info;
     *list = (mixt__run_list){0};
-    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory, or a folder of them", folder);
-    list->root = mixt__strdup(folder);
-    if (!list->root)
+    list->roots = mixt__alloc((size_t)count * sizeof *list->roots);
+    if (!list->roots)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a list of runs");
+    for (int64_t i = 0; i < count; i++) {
+        if (stat(folders[i], &info) || !S_ISDIR(info.st_mode))
+            return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory, or a folder of them",
+                              folders[i]);
+        char *root = mixt__strdup(folders[i]);
+        if (!root)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a list of runs");
+        list->roots[list->root_count++] = root;
+    }
     mixt__run_list_scan(list);
     return MIXT_OK;
 }
 
 void mixt__run_list_scan(mixt__run_list *list)
 {
-    scan(list, list->root, DEPTH);
+    for (int64_t i = 0; i < list->root_count; i++)
+        scan(list, list->roots[i], DEPTH);
 }
 
 void mixt__run_list_close(mixt__run_list *list)
@@ -89,6 +97,8 @@ void mixt__run_list_close(mixt__run_list *list)
     for (int64_t i = 0; i < list->count; i++)
         mixt__free(list->folders[i]);
     mixt__free(list->folders);
-    mixt__free(list->root);
+    for (int64_t i = 0; i < list->root_count; i++)
+        mixt__free(list->roots[i]);
+    mixt__free(list->roots);
     *list = (mixt__run_list){0};
 }

@@ -323,11 +323,15 @@ static mixt_status listen_on(mixt_page_server *s, int port)
     return MIXT_OK;
 }
 
-mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server)
+mixt_status mixt_page_serve(const char *const *folders, int64_t count, int port, mixt_page_server **server)
 {
     MIXT_TRY(mixt__need(server));
     *server = NULL;
-    MIXT_TRY(mixt__need(folder));
+    MIXT_TRY(mixt__need(folders));
+    if (count < 1 || count > MIXT_PAGE_RUNS_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld folders: expected 1 to %d", (long long)count, MIXT_PAGE_RUNS_MAX);
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(mixt__need(folders[i]));
     if (port < 0 || port > 65535)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "port %d: a port is 1 to 65535, or 0 for any that is free", port);
     MIXT_TRY(mixt__http_load());
@@ -336,7 +340,7 @@ mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **ser
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a server");
     pthread_mutex_init(&s->lock, NULL);
     mixt__connections_open(&s->connections, CONNECTIONS);
-    mixt_status status = mixt__run_list_open(&s->list, folder);
+    mixt_status status = mixt__run_list_open(&s->list, folders, count);
     if (status == MIXT_OK)
         status = make_token(s->token);
     if (status == MIXT_OK)
@@ -369,9 +373,9 @@ void mixt_page_stop(mixt_page_server *s)
     mixt__free(s);
 }
 #else
-mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server)
+mixt_status mixt_page_serve(const char *const *folders, int64_t count, int port, mixt_page_server **server)
 {
-    (void)folder, (void)port;
+    (void)folders, (void)count, (void)port;
     MIXT_TRY(mixt__need(server));
     *server = NULL;
     return mixt__fail(MIXT_ERROR_UNSUPPORTED, "this mixt was built without libmicrohttpd: it cannot serve pages");

@@ -78,6 +78,10 @@ adopt from the middle       | adopt tiny.yaml --from tuned                      
 adopt without a margin      | adopt tiny.yaml --margin 0                            | 2 | --margin '0': expected a share above 0 and at most 1, as in 0.5% or 0.005
 adopt without an end        | adopt tiny.yaml --budget 10d                          | 2 | --budget '10d': expected a time above 0, as in 90s, 10m or 2h
 adopt by one seed           | adopt tiny.yaml --seeds 1                             | 2 | --seeds
+adopt into a directory      | adopt tiny.yaml out=x                                 | 2 | out: adopt writes to runs/adopt-NAME
+compare into a directory    | compare tiny.yaml tiny.yaml out=x                     | 2 | out: compare writes to runs/compare-NAME
+verify into a directory     | verify tiny.yaml precision=bf16 out=x                 | 2 | out: verify keeps no runs
+search into a directory     | search tiny.yaml --out p.yaml out=x                   | 2 | out: search keeps no runs
 adopt under a path          | adopt tiny.yaml --name ../x                           | 2 | --name '../x': expected 1 to
 adopt back and forth        | adopt tiny.yaml --undo --to mixed                     | 2 | --undo trains nothing
 adopt back with history     | adopt tiny.yaml --undo --history                      | 2 | give either --undo or --history

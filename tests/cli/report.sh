@@ -78,7 +78,7 @@ bad 1 'none/a.html' runs/one --out none/a.html
 grep -q 'nowhere: no such folder' err || fail "watch nowhere: $(cat err)"
 "$mixt" watch runs --port 70000 2>err
 [ $? = 2 ] && grep -q port err || fail "watch --port 70000: $(cat err)"
-"$mixt" watch runs >address 2>err &
+"$mixt" watch runs/one runs/two >address 2>err &
 watcher=$!
 answered() { [ -s address ] || [ -s err ]; }
 await answered
@@ -86,6 +86,11 @@ if grep -q 'built without libmicrohttpd' err; then
     echo "skipped: built without libmicrohttpd"
 else
     grep -qE '^http://127\.0\.0\.1:[0-9]+/\?token=[0-9a-f]{32}$' address || fail "watch printed: $(cat address err)"
+    port=$(sed 's,.*:\([0-9]*\)/.*,\1,' address)
+    exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET /runs?%s HTTP/1.0\r\nHost: 127.0.0.1:%s\r\n\r\n' "$(sed 's/.*?//' address)" "$port" >&3
+    timeout 10 cat <&3 >runs.json
+    exec 3>&-
+    grep -q '"runs/one"' runs.json && grep -q '"runs/two"' runs.json || fail "watch shows other runs: $(head -c 600 runs.json)"
     kill -INT $watcher
     wait $watcher || fail "the end of watch: status $?"
 fi

@@ -70,6 +70,11 @@ printf 'model: qwen3\nnet: {layers: 2, width: 32, heads: 4, kv_heads: 2, head_di
 "$mixt" train qwen3.yaml train.steps=1 out=trained -q && "$mixt" export trained --out Qwen3-0.6B >/dev/null || fail "a folder of Hugging Face"
 printf 'init: Qwen3-0.6B\ndata: {kind: text, path: book.txt, vocab: Qwen3-0.6B, seq: 64}\n' >tuned.yaml
 rm -r trained qwen3.yaml
+{ echo 'id,rooms,city,built,price'; for i in $(seq 300); do echo "$i,$((i % 7)),$([ $((i % 3)) = 0 ] || echo city$((i % 3))),20$((i % 20 + 10))-0$((i % 9 + 1))-11,$((50 * (i % 7) + 7 * (i % 3)))"; done; } >houses.csv
+sed 's/,[0-9]*$//' houses.csv | head -40 >new.csv
+"$mixt" train configs/gpt.yaml data.path=book.txt net.layers=1 net.width=32 net.heads=2 data.seq=16 train.batch=4 train.accumulate=1 train.steps=1 train.warmup=0 out=trained -q &&
+    "$mixt" export trained --out hf-model >/dev/null || fail "a Hugging Face folder"
+rm -r trained
 
 # ---- what makes a command short ----
 

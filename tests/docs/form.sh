@@ -6,7 +6,7 @@ export LC_ALL=C.UTF-8 # a column is a character
 pages="README.md examples/README.md $(echo docs/*.md)"
 
 lines=$(wc -l <README.md)
-[ "$lines" -le 160 ] || fail "README.md has $lines lines: 160 at most, the rest belongs into docs/"
+[ "$lines" -le 170 ] || fail "README.md has $lines lines: 170 at most, the rest belongs into docs/"
 
 # prose PAGE: without code blocks and tables, whose lines are left empty
 prose() { sed '/^```/,/^```/s/.*//; s/^|.*//' "$1"; }

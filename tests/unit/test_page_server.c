@@ -44,7 +44,7 @@ static int begin(void **state)
     append("secret.txt", "secret");
     if (!mixt_built_with("microhttpd"))
         return 0;
-    assert_int_equal(mixt_page_serve(temp_folder, 0, &server), MIXT_OK);
+    assert_int_equal(mixt_page_serve(&(const char *){temp_folder}, 1, 0, &server), MIXT_OK);
     assert_int_equal(sscanf(mixt_page_address(server), "http://127.0.0.1:%d/?token=%63s", &port, token), 2);
     return 0;
 }
@@ -268,15 +268,15 @@ static void test_misuse(void **state)
 {
     (void)state;
     mixt_page_server *none = (mixt_page_server *)1;
-    assert_int_not_equal(mixt_page_serve(temp_path("nowhere"), 0, &none), MIXT_OK);
+    assert_int_not_equal(mixt_page_serve((const char *[]){temp_folder, temp_path("nowhere")}, 2, 0, &none), MIXT_OK);
     assert_null(none);
-    assert_int_equal(mixt_page_serve(temp_folder, 0, NULL), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_page_serve(&(const char *){temp_folder}, 1, 0, NULL), MIXT_ERROR_ARGUMENT);
     mixt_page_stop(NULL);
     if (!server)
         skip();
-    assert_int_equal(mixt_page_serve(NULL, 0, &none), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt_page_serve(temp_folder, 65536, &none), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt_page_serve(temp_folder, port, &none), MIXT_ERROR_DEVICE); // taken
+    assert_int_equal(mixt_page_serve(NULL, 1, 0, &none), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_page_serve(&(const char *){temp_folder}, 1, 65536, &none), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_page_serve(&(const char *){temp_folder}, 1, port, &none), MIXT_ERROR_DEVICE); // taken
     assert_non_null(strstr(mixt_error_text(), "port"));
 }
 

@@ -34,7 +34,9 @@ static void draw_range(void *argument, int64_t begin, int64_t end, int thread)
 static mixt_status open_digits(mixt_data *data)
 {
     if (*data->path)
-        return mixt__fail(MIXT_ERROR_CONFIG, "digits:%s: the built-in digits have no path; write digits:", data->path);
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "digits are generated and have no path: leave out data.path, or set data.kind=auto to read %s", data->path);
     if (data->options.classes && data->options.classes < 10)
         return mixt__fail(MIXT_ERROR_CONFIG, "digits: has 10 classes, not %lld", (long long)data->options.classes);
     int64_t samples = data->options.samples ? data->options.samples : default_samples[data->part];
