@@ -76,10 +76,11 @@ typedef enum mixt_dtype {
     MIXT_DTYPE_INT32,
     MIXT_DTYPE_INT64,
     MIXT_DTYPE_FP64,
+    MIXT_DTYPE_NF4, /**< two numbers a byte; frozen weights alone are kept in it */
     MIXT_DTYPE_COUNT
 } mixt_dtype;
 
-/** Bytes of one element; 0 for MIXT_DTYPE_NONE. */
+/** Bytes of one element, of NF4 of two; 0 for MIXT_DTYPE_NONE. */
 MIXT_API size_t mixt_dtype_size(mixt_dtype dtype);
 
 /** "fp32", "bf16", "fp8_e4m3", …; "none" for anything else. */

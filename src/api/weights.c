@@ -2,6 +2,7 @@
 #include "api/weights.h"
 
 #include "mixt/num.h"
+#include "store/nf4_file.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static mixt_status check_finite(const mixt__weights *w)
         const mixt__file_tensor *source = w->taken[w->plan.entries[i].here] ? w->sources[i] : NULL;
         int64_t count = source ? (int64_t)(source->bytes / mixt_dtype_size(source->dtype)) : 0;
         if (source)
-            MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
+            MIXT_TRY(mixt__nf4_tensor_values(source, w->buffer));
         for (int64_t k = 0; k < count; k++)
             if (!isfinite(w->buffer[k]))
                 return mixt__fail(
@@ -35,6 +36,25 @@ static int64_t own_count(const mixt__params *params)
     return count;
 }
 
+/** A parameter that is kept in NF4 from a file that has it so, as it is there. @param taken receives whether it is */
+static mixt_status read_kept(mixt__params *params, int32_t index, const mixt__weights *weights, bool *taken)
+{
+    const mixt__param *p = &params->table[index];
+    *taken = false;
+    if (!mixt__params_is_frozen(params, index) || params->frozen.home[index] != MIXT_DTYPE_NF4)
+        return MIXT_OK;
+    mixt__nf4_matrix matrix = mixt__param_matrix(p);
+    uint8_t *codes = mixt__alloc(mixt__format_bytes(MIXT_DTYPE_NF4, p->count));
+    float *scales = mixt__alloc((size_t)mixt__nf4_words(&matrix) * sizeof *scales);
+    mixt_status status = codes && scales ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load '%s'", p->name);
+    *taken = status == MIXT_OK && mixt__weights_read_nf4(weights, index, &matrix, codes, scales);
+    if (*taken)
+        status = mixt__frozen_set_kept(params, index, codes, scales);
+    mixt__free(codes);
+    mixt__free(scales);
+    return status;
+}
+
 static mixt_status read_all(mixt__params *params, mixt__weights *weights)
 {
     int64_t most = 1;
@@ -45,7 +65,11 @@ static mixt_status read_all(mixt__params *params, mixt__weights *weights)
     mixt_status status =
         values ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %lld values", (long long)most);
     for (int64_t i = 0; status == MIXT_OK && i < count; i++) {
+        bool taken = false;
         if (!weights->taken[i])
+            continue;
+        status = read_kept(params, (int32_t)i, weights, &taken);
+        if (taken || status != MIXT_OK)
             continue;
         if (weights->places || weights->row_count) // what the file does not have of them stays as drawn
             status = mixt__params_get(params, (int32_t)i, values);

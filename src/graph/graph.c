@@ -197,7 +197,7 @@ double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)
 
 double mixt__value_bytes(const mixt__value *value)
 {
-    double bytes = (double)mixt__shape_count(&value->shape) * (double)mixt_dtype_size(value->dtype);
+    double bytes = (double)mixt__format_bytes(value->dtype, mixt__shape_count(&value->shape));
     mixt__shape scales = mixt__scale_shape(&value->shape, value->scales.kind, value->scales.block);
     bool pair = value->scales.kind != MIXT_SCALE_NONE;
     return bytes + (pair ? (double)mixt__shape_count(&scales) * (double)sizeof(float) : 0);

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "mixt/graph.h"
 #include "num/format.h"
+#include "num/nf4.h"
 
 typedef struct mixt__op mixt__op;
 
@@ -44,7 +45,7 @@ typedef struct mixt__shape {
 /** Of a value that is a pair, number · scale: what shares a scale, and the scales. */
 typedef struct mixt__scales {
     mixt__scale_kind kind; // NONE: numbers are the values
-    int64_t block;         // of BLOCK: elements along the last dimension that share one
+    int64_t block;         // of BLOCK: elements along the last dimension that share one; of NESTED: words of all
     int32_t value;         // FP32, in the shape of mixt__scale_shape
 } mixt__scales;
 
@@ -109,6 +110,18 @@ typedef struct mixt__param {
     int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none
     int32_t grad;                  // gradient value; 0: none
 } mixt__param;
+
+/** A parameter as a matrix that may be kept in NF4. */
+static inline mixt__nf4_matrix mixt__param_matrix(const mixt__param *param)
+{
+    mixt__nf4_matrix m;
+    m.rows = param->shape.rank == 2 ? param->shape.dims[0] : 0;
+    m.cols = param->shape.rank == 2 ? param->shape.dims[1] : 0;
+    m.part_count = param->part_count;
+    for (int i = 0; i < MIXT_NF4_PARTS; i++)
+        m.parts[i] = i < param->part_count ? param->parts[i] : 0;
+    return m;
+}
 
 /** A named array of a batch. A batch is one block of inputs and one of targets; arrays lie in them in this order. */
 typedef struct mixt__array {

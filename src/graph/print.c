@@ -12,7 +12,7 @@
 static void print_value(const mixt__graph *graph, int32_t id, char *text, size_t size)
 {
     const mixt__value *v = &graph->values[id];
-    static const char *const scales[] = {"", "/tensor", "/channel", "/block"};
+    static const char *const scales[] = {"", "/tensor", "/channel", "/block", "/nested"};
     char shape[128], name[96];
     if (v->role == MIXT_ROLE_ACTIVATION)
         snprintf(name, sizeof name, "%%%d", id);

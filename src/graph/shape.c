@@ -31,6 +31,8 @@ mixt__shape mixt__scale_shape(const mixt__shape *shape, mixt__scale_kind kind, i
     mixt__shape scales = {0};
     if (kind == MIXT_SCALE_CHANNEL && shape->rank)
         scales = (mixt__shape){1, {shape->dims[0]}};
+    if (kind == MIXT_SCALE_NESTED)
+        scales = (mixt__shape){1, {block}};
     if (kind == MIXT_SCALE_BLOCK && shape->rank && block > 0) {
         scales = *shape;
         scales.dims[scales.rank - 1] = (scales.dims[scales.rank - 1] + block - 1) / block;

@@ -175,6 +175,10 @@ static mixt_status check_arguments(const job *j, int64_t count, float scale)
     if (!j->dst_size || !j->src_size)
         return mixt__fail(MIXT_ERROR_DTYPE, "convert: %s format is not one of mixt's (value %d)",
                           j->dst_size ? "source" : "destination", (int)(j->dst_size ? j->src_dtype : j->dst_dtype));
+    for (int side = 0; side < 2; side++)
+        if (mixt__format_of(side ? j->dst_dtype : j->src_dtype)->together)
+            return mixt__fail(MIXT_ERROR_UNSUPPORTED, "convert: numbers of %s are not single elements",
+                              mixt_dtype_name(side ? j->dst_dtype : j->src_dtype));
     if (count < 0 || (size_t)count > PTRDIFF_MAX / 8)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "convert: count %lld is not a possible number of elements",
                           (long long)count);

@@ -83,6 +83,15 @@ static const mixt__format table[MIXT_DTYPE_COUNT] = {
                          .min_normal = DBL_MIN,
                          .min_subnormal = 0x1p-1074,
                          .roundoff = 0x1p-53},
+    [MIXT_DTYPE_NF4] = {.name = "nf4",
+                        .size = 1,
+                        .together = 2,
+                        .stored = MIXT_DTYPE_NF4,
+                        .max = 1,
+                        .min_normal = 0x1p-4,
+                        .min_subnormal = 0x1p-4,
+                        .roundoff = 0x1p-3,
+                        .scale = MIXT_SCALE_NESTED},
 };
 
 const mixt__format *mixt__format_of(mixt_dtype dtype)

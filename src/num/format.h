@@ -14,6 +14,7 @@ typedef enum mixt__scale_kind {
     MIXT_SCALE_TENSOR,  // one number for all of a tensor
     MIXT_SCALE_CHANNEL, // one for each index of the first dimension: of a weight, for each output
     MIXT_SCALE_BLOCK,   // one for each run of so many elements along the last dimension
+    MIXT_SCALE_NESTED,  // the same, which are themselves numbers with scales: see num/nf4.h
 } mixt__scale_kind;
 
 /** What may be done in a format. */
@@ -29,6 +30,7 @@ enum {
 typedef struct mixt__format {
     const char *name;
     size_t size;                      // bytes of an element
+    int together;                     // elements that share those bytes; 0: each has its own
     int exponent_bits, mantissa_bits; // of a float; 0 of integers
     bool is_float;
     mixt_dtype stored; // the format that lies in memory: TF32 is a way to multiply FP32 numbers
@@ -41,6 +43,14 @@ typedef struct mixt__format {
 
 /** The row of a format; of anything else that of MIXT_DTYPE_NONE. */
 const mixt__format *mixt__format_of(mixt_dtype dtype);
+
+/** Bytes of so many elements. */
+static inline size_t mixt__format_bytes(mixt_dtype dtype, int64_t count)
+{
+    const mixt__format *f = mixt__format_of(dtype);
+    int64_t together = f->together ? f->together : 1;
+    return (size_t)((count + together - 1) / together) * f->size;
+}
 
 /** Whether any of these things may be done in a format. */
 static inline bool mixt__format_may(mixt_dtype dtype, unsigned what)

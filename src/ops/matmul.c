@@ -29,7 +29,8 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__value *va = mixt__in(graph, node, 0), *vb = mixt__in(graph, node, 1);
     const mixt__shape *a = &va->shape, *b = &vb->shape;
     bool pair = vb->scales.kind != MIXT_SCALE_NONE;
-    if (pair && (vb->scales.kind != MIXT_SCALE_CHANNEL || b->rank != 2 || !mixt__format_may(va->dtype, MIXT_MAY_HOLD)))
+    bool by_rows = vb->scales.kind == MIXT_SCALE_CHANNEL || vb->scales.kind == MIXT_SCALE_NESTED;
+    if (pair && (!by_rows || b->rank != 2 || !mixt__format_may(va->dtype, MIXT_MAY_HOLD)))
         return mixt__fail(MIXT_ERROR_DTYPE, "a weight of %s must be a matrix with a scale for each of its rows",
                           mixt_dtype_name(vb->dtype));
     if (!pair && va->dtype != vb->dtype)

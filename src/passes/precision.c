@@ -167,7 +167,10 @@ static mixt_status pair_value(rewrite *w, int32_t param, int32_t *out)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", p->name);
     if (w->result->values[*out].scales.kind != MIXT_SCALE_NONE)
         return MIXT_OK;
-    return mixt__graph_pair(w->result, *out, MIXT_ROLE_SCALE, mixt__format_of(dtype)->scale, 0);
+    mixt__scale_kind kind = mixt__format_of(dtype)->scale;
+    mixt__nf4_matrix matrix = mixt__param_matrix(&w->result->params[param]);
+    return mixt__graph_pair(w->result, *out, MIXT_ROLE_SCALE, kind,
+                            kind == MIXT_SCALE_NESTED ? mixt__nf4_words(&matrix) : 0);
 }
 
 /** A parameter in one format: its master, its working copy, or a cast when another low format came first, or is the

@@ -9,6 +9,7 @@
 #include "num/quantise.h"
 
 #include <math.h>
+#include <string.h>
 
 bool mixt__params_is_frozen(const mixt__params *p, int32_t index)
 {
@@ -85,6 +86,7 @@ static mixt_status no_memory(const mixt__params *p, int32_t index)
 /** Numbers of a parameter, and its scales if it has any. */
 typedef struct kept {
     mixt_dtype dtype;
+    mixt__nf4_matrix matrix;
     size_t bytes; // of the numbers
     int64_t scale_count;
     void *numbers; // one block with the scales, which begin it
@@ -96,7 +98,8 @@ static mixt_status make_kept(const mixt__params *p, int32_t index, kept *k)
 {
     *k = (kept){.dtype = p->frozen.home[index]};
     mixt__frozen_scales(p, index, &k->scale_count);
-    k->bytes = (size_t)p->table[index].count * mixt_dtype_size(k->dtype);
+    k->matrix = mixt__param_matrix(&p->table[index]);
+    k->bytes = mixt__format_bytes(k->dtype, p->table[index].count);
     size_t scales = (size_t)k->scale_count * sizeof(float);
     k->scales = mixt__alloc_uninit(scales + k->bytes + 1);
     k->numbers = (char *)k->scales + scales;
@@ -126,7 +129,9 @@ static mixt_status upload(const mixt__params *p, int32_t index, const kept *k)
 
 static void widen(const kept *k, int64_t count, float *values)
 {
-    if (!k->scale_count)
+    if (k->dtype == MIXT_DTYPE_NF4)
+        mixt__nf4_values(&k->matrix, k->numbers, k->scales, values);
+    else if (!k->scale_count)
         mixt__widen(k->dtype)(values, k->numbers, count);
     else
         mixt__dequantise_rows(values, k->numbers, k->dtype, k->scales, k->scale_count, count / k->scale_count);
@@ -139,6 +144,8 @@ static mixt_status narrow(const mixt__params *p, int32_t index, const float *val
         if (!isfinite(values[i]))
             return mixt__fail(MIXT_ERROR_DATA, "'%s' holds a value that is not finite: it cannot be kept in %s",
                               param->name, mixt_dtype_name(k->dtype));
+    if (k->dtype == MIXT_DTYPE_NF4)
+        return mixt__nf4_quantise(&k->matrix, values, k->numbers, k->scales) ? MIXT_OK : no_memory(p, index);
     if (k->scale_count)
         mixt__quantise_rows(k->numbers, k->dtype, k->scales, values, k->scale_count, param->count / k->scale_count);
     else
@@ -158,6 +165,20 @@ mixt_status mixt__frozen_get(const mixt__params *p, int32_t index, float *values
     mixt_status status = download(p, index, &k);
     if (status == MIXT_OK)
         widen(&k, count, values);
+    free_kept(&k);
+    return status;
+}
+
+mixt_status mixt__frozen_set_kept(mixt__params *p, int32_t index, const void *numbers, const float *scales)
+{
+    kept k;
+    p->written++;
+    p->frozen.version++;
+    MIXT_TRY(make_kept(p, index, &k));
+    memcpy(k.numbers, numbers, k.bytes);
+    if (k.scale_count)
+        memcpy(k.scales, scales, (size_t)k.scale_count * sizeof *scales);
+    mixt_status status = upload(p, index, &k);
     free_kept(&k);
     return status;
 }
@@ -189,7 +210,7 @@ static mixt_status follow_one(mixt__params *p, const mixt__params *owner, int32_
         if (to_scales)
             MIXT_TRY(mixt__device_copy(p->device, to_scales, mixt__frozen_scales(owner, index, NULL),
                                        (size_t)scales * sizeof(float)));
-        return mixt__device_copy(p->device, to, from, (size_t)p->table[index].count * mixt_dtype_size(here));
+        return mixt__device_copy(p->device, to, from, mixt__format_bytes(here, p->table[index].count));
     }
     float *values = mixt__alloc_uninit((size_t)p->table[index].count * sizeof *values);
     mixt_status status = values ? mixt__frozen_get(owner, index, values) : no_memory(p, index);
@@ -230,6 +251,10 @@ static mixt_status upload_all(mixt__params *p, const kept *all)
     for (int32_t i = 0; i < p->count; i++) {
         if (!mixt__params_is_frozen(p, i))
             continue;
+        if (all[i].dtype == p->frozen.home[i]) {
+            MIXT_TRY(upload(p, i, &all[i]));
+            continue;
+        }
         float *values = mixt__alloc_uninit((size_t)p->table[i].count * sizeof *values);
         if (!values)
             return no_memory(p, i);

@@ -20,6 +20,7 @@ static int64_t padded(int64_t count)
 int64_t mixt__params_copy_room(int64_t count, mixt_dtype format)
 {
     int64_t line = LINE / (int64_t)mixt_dtype_size(format);
+    count = mixt__format_of(format)->together ? (int64_t)mixt__format_bytes(format, count) : count;
     return (count + line - 1) / line * line;
 }
 

@@ -68,9 +68,9 @@ typedef struct mixt__params {
     mixt__param_copy *copies;   // by parameter
     int64_t total, state_total; // elements
     mixt_dtype moment_format;
-    int moments; // per parameter; -1: there is no training
-    bool shared; // the weights are another's: see mixt__params_share
-    bool taken;  // weights have memory
+    int moments;     // per parameter; -1: there is no training
+    bool shared;     // the weights are another's: see mixt__params_share
+    bool taken;      // weights have memory
     int64_t written; // times that something else than an update wrote values
     mixt__param_role roles[MIXT_PARAM_ROLES];
     float *whole;             // borrowed: all weights, where someone has collected them; else NULL
@@ -85,7 +85,8 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
                              mixt_dtype moment_format, mixt__params **params);
 /** Lays out working copies anew: after parameters were sharded, or no longer are. */
 void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);
-/** Elements that a parameter takes among others of a format, of which each begins at a multiple of 64 bytes. */
+/** Elements that a parameter takes among others of a format, of which each begins at a multiple of 64 bytes; of a
+ * format whose elements share bytes, those. */
 int64_t mixt__params_copy_room(int64_t count, mixt_dtype format);
 /** Arenas are kept of these slices alone, as `shard` says, whose lists are copied. Before their memory is taken; again
  *  for another graph, with the same slices: gradients are given back then. */
@@ -173,6 +174,8 @@ float *mixt__frozen_scales(const mixt__params *params, int32_t index, int64_t *c
 mixt_status mixt__frozen_get(const mixt__params *params, int32_t index, float *values);
 /** Rounded to its home; where that has scales, values that are not finite are refused. */
 mixt_status mixt__frozen_set(mixt__params *params, int32_t index, const float *values);
+/** As it is kept: numbers and scales of its home, as mixt__frozen_place and mixt__frozen_scales have them. */
+mixt_status mixt__frozen_set_kept(mixt__params *params, int32_t index, const void *numbers, const float *scales);
 /** Takes over the values of another table of the same model, where those have changed since. */
 mixt_status mixt__frozen_follow(mixt__params *params, const mixt__params *owner);
 /** Moves them to the formats in which another graph reads them. What was rounded stays rounded. */

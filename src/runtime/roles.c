@@ -96,6 +96,10 @@ int64_t mixt__role_scales(const mixt__param_role *role, const mixt__param *param
         return 1;
     case MIXT_SCALE_CHANNEL:
         return param->shape.rank ? param->shape.dims[0] : 1;
+    case MIXT_SCALE_NESTED: {
+        mixt__nf4_matrix matrix = mixt__param_matrix(param);
+        return mixt__nf4_words(&matrix);
+    }
     case MIXT_SCALE_BLOCK:
         return (param->count + role->block - 1) / role->block;
     default:

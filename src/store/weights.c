@@ -5,6 +5,7 @@
 #include "base/globs.h"
 #include "base/status.h"
 #include "mixt/num.h"
+#include "store/nf4_file.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -131,7 +132,8 @@ static int64_t least_rows(const mixt__weights *w, const mixt__name_rule *rule)
 static bool fits(const mixt__weights *w, const mixt__file_tensor *tensor, mixt__name_entry *e)
 {
     int64_t least = least_rows(w, e->rule);
-    bool same = mixt_dtype_is_float(tensor->dtype) && tensor->rank == e->there.rank;
+    bool same =
+        (mixt_dtype_is_float(tensor->dtype) || tensor->dtype == MIXT_DTYPE_NF4) && tensor->rank == e->there.rank;
     for (int i = 0; same && i < tensor->rank; i++)
         same = tensor->dims[i] == e->there.dims[i] ||
                (!i && least && tensor->dims[0] >= least && tensor->dims[0] < e->rows);
@@ -318,6 +320,7 @@ static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
     w->row_count = r->row_count;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
+    MIXT_TRY(mixt__nf4_show(w->path, w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
     w->foreign = r->names && !(format && !strcmp(format, "mixt"));
     MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->facts, r->wanted, r->count, 0, 0));
@@ -390,8 +393,7 @@ mixt_status mixt__weights_read(mixt__weights *w, int64_t index, float *values)
         const mixt__file_tensor *source = w->sources[i];
         if (e->here != index || !source)
             continue;
-        int64_t count = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
-        MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
+        MIXT_TRY(mixt__nf4_tensor_values(source, w->buffer));
         const mixt__weights_rows *rows = rows_of(w, index);
         if (rows && rows->from)
             take_rows(&w->plan.here[index], rows, w->buffer, values);
@@ -401,6 +403,23 @@ mixt_status mixt__weights_read(mixt__weights *w, int64_t index, float *values)
             fill_rows(&w->plan.here[index], e->rows, values);
     }
     return MIXT_OK;
+}
+
+bool mixt__weights_read_nf4(const mixt__weights *w, int64_t index, const mixt__nf4_matrix *matrix, uint8_t *codes,
+                            float *scales)
+{
+    bool any = false;
+    mixt__nf4_lay_out(matrix, scales);
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        const mixt__name_entry *e = &w->plan.entries[i];
+        if (e->here != index)
+            continue;
+        if (!w->sources[i] || e->rule->layout != MIXT_LAYOUT_SAME ||
+            !mixt__nf4_put(w->sources[i], matrix, e->first, codes, scales))
+            return false;
+        any = true;
+    }
+    return any;
 }
 
 void mixt__weights_close(mixt__weights *w)

@@ -5,6 +5,7 @@
 #ifndef MIXT_STORE_WEIGHTS_H
 #define MIXT_STORE_WEIGHTS_H
 
+#include "num/nf4.h"
 #include "store/names.h"
 #include "store/safetensors.h"
 
@@ -59,20 +60,31 @@ mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weigh
 /** Values of wanted tensor `index`, which must be taken. Rows for places or names that the file does not have stay as
  * they are in `values`. */
 mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
+/** The same of a tensor that is NF4 there, as it is there: its codes and scales. False: it is not, or its parts are
+ *  others. @param scales (mixt__nf4_words) all zeros */
+bool mixt__weights_read_nf4(const mixt__weights *w, int64_t index, const mixt__nf4_matrix *matrix, uint8_t *codes,
+                            float *scales);
 /** What a person must know who takes the model for that of the file: a line that counts its tensors which the model
  *  here does not have; "": it has all of them. */
 void mixt__weights_warning(const mixt__weights *weights, char warning[MIXT_WEIGHTS_WARNING]);
 void mixt__weights_close(mixt__weights *weights);
 
+/** Gives the values of tensor `index`. */
+typedef mixt_status mixt__export_values(void *user, int64_t index, float *values);
+
 typedef struct mixt__export_request {
-    const char *source;       // a file with the names here
+    const char *source;       // a file with the names here; in messages where there are `values`
     const char *folder;       // exists
     const mixt__names *names; // NULL: the names stay
     mixt__name_facts facts;   // heads and architecture; the others are read off the tensors
     mixt_dtype dtype;         // FP32, FP16 or BF16
     int64_t vocab, positions; // tokens and places that count; 0: all
     bool overwrite;
-    bool not_finite; // weights that are not finite are written too
+    bool not_finite;                  // weights that are not finite are written too
+    const mixt__file_tensor *tensors; // (tensor_count) in place of the file's, with `values`
+    int64_t tensor_count;
+    mixt__export_values *values; // NULL: the file's
+    void *user;
 } mixt__export_request;
 
 /** Writes folder/model.safetensors and, for a family that has one, folder/config.json; each all or nothing.

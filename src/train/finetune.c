@@ -42,14 +42,37 @@ static bool takes_pair(const mixt__node *node, int input)
     return mixt__bit(node->op->pair_inputs, input) && (!node->op->pair_grad || node->op->pair_grad(node->attrs));
 }
 
+/** Whether a node is the product that makes the outputs, which stays in 16 bits where weights have 4. */
+static bool is_head(const mixt__graph *graph, const mixt__node *node)
+{
+    int32_t value = graph->logits;
+    while (value && graph->values[value].producer >= 0) {
+        const mixt__node *n = &graph->nodes[graph->values[value].producer];
+        if (n->op->matrix_work)
+            return n == node;
+        value = n->in_count && !n->teacher ? n->in[0] : 0;
+    }
+    return false;
+}
+
+/** Whether a format can hold what a node reads. */
+static bool fits(const mixt__graph *graph, const mixt__node *node, const mixt__param *param, mixt_dtype format)
+{
+    mixt__nf4_matrix matrix = mixt__param_matrix(param);
+    return format != MIXT_DTYPE_NF4 || (node->op->matrix_work && !is_head(graph, node) && mixt__nf4_fits(&matrix));
+}
+
 /** Sets the format of frozen matrices with a reader that takes a pair, or with one that does not. */
-static void set_readers(mixt__graph *graph, bool takes, mixt_dtype format)
+static void set_readers(mixt__graph *graph, bool takes, mixt_dtype wanted, mixt_dtype format)
 {
     for (int64_t i = 0; i < graph->node_count; i++)
         for (int k = 0; k < graph->nodes[i].in_count; k++) {
             const mixt__value *v = &graph->values[graph->nodes[i].in[k]];
             mixt__param *p = v->role == MIXT_ROLE_PARAM ? &graph->params[v->param] : NULL;
-            if (p && p->frozen && !p->teacher && p->shape.rank == 2 && takes_pair(&graph->nodes[i], k) == takes)
+            if (!p || !p->frozen || p->teacher || p->shape.rank != 2)
+                continue;
+            bool may = takes_pair(&graph->nodes[i], k) && fits(graph, &graph->nodes[i], p, wanted);
+            if (may == takes)
                 p->frozen_in = format;
         }
 }
@@ -58,8 +81,8 @@ static void set_readers(mixt__graph *graph, bool takes, mixt_dtype format)
 static int64_t keep_in(mixt__graph *graph, mixt_dtype format)
 {
     int64_t kept = 0;
-    set_readers(graph, true, format);
-    set_readers(graph, false, MIXT_DTYPE_NONE);
+    set_readers(graph, true, format, format);
+    set_readers(graph, false, format, MIXT_DTYPE_NONE);
     for (int64_t i = 0; i < graph->param_count; i++)
         kept += graph->params[i].frozen_in != MIXT_DTYPE_NONE;
     return kept;
@@ -76,6 +99,11 @@ static bool has_adapters(const mixt__graph *graph)
 /** Frozen parameters have been marked. */
 static mixt_status keep_frozen(mixt__graph *graph, mixt_dtype format)
 {
+    if (format == MIXT_DTYPE_NF4 && !keep_in(graph, format))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "frozen=nf4 is for weights of linear layers whose inputs are a multiple of %d: none of the "
+                          "frozen ones is such",
+                          MIXT_NF4_BLOCK);
     if (format != MIXT_DTYPE_NONE && !keep_in(graph, format))
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "frozen=%s is for weights of linear layers and embeddings: freeze names none of them",
@@ -119,6 +147,8 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format
     mixt__globs globs;
     if (has_adapters(graph))
         return freeze_base(graph, list, format);
+    if (format == MIXT_DTYPE_NF4)
+        return mixt__fail(MIXT_ERROR_CONFIG, "frozen=nf4 is for what stands below adapters: say lora.rank too");
     if ((!list || !*list) && format != MIXT_DTYPE_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG, "frozen=%s says how frozen parameters are kept, and freeze names none",
                           mixt_dtype_name(format));

@@ -56,7 +56,11 @@ static size_t list(const mixt__params *p, listing *l)
             mixt_dtype home = p->frozen.home[i];
             if (home == MIXT_DTYPE_NONE || mixt_dtype_size(home) != size)
                 continue;
-            most = larger(most, add(l, i, home, false, param->name, &param->shape));
+            mixt__shape shape = param->shape;
+            if (home == MIXT_DTYPE_NF4) // two numbers a byte
+                shape.dims[1] /= 2;
+            most =
+                larger(most, add(l, i, home == MIXT_DTYPE_NF4 ? MIXT_DTYPE_UINT8 : home, false, param->name, &shape));
         }
     return most;
 }
@@ -72,7 +76,7 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     *data = l->buffer;
     if (l->scales[index])
         return mixt__device_download(p->device, l->buffer, scales, (size_t)count * sizeof(float));
-    return mixt__device_download(p->device, l->buffer, numbers, (size_t)p->table[param].count * mixt_dtype_size(home));
+    return mixt__device_download(p->device, l->buffer, numbers, mixt__format_bytes(home, p->table[param].count));
 }
 
 /** Its length and checksum, as the disk has it. */
@@ -110,7 +114,7 @@ mixt_status mixt__frozen_file_add(const mixt__params *p, const char *folder, mix
                                   mixt__checkpoint_file *files, int64_t *count)
 {
     char path[sizeof file->path];
-    if (!mixt__params_have_frozen(p))
+    if (!mixt__params_have_frozen(p) || file->elsewhere)
         return MIXT_OK;
     if (snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_FROZEN) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%.60s…: the path is too long", folder);
@@ -120,6 +124,19 @@ mixt_status mixt__frozen_file_add(const mixt__params *p, const char *folder, mix
     files[(*count)++] = (mixt__checkpoint_file){
         .name = MIXT_CHECKPOINT_FROZEN, .bytes = file->bytes, .from = file->path, .sum = file->sum};
     return MIXT_OK;
+}
+
+/** Whether a tensor holds codes of NF4 of a parameter, with its scales beside it. */
+static bool is_nf4(const mixt__safetensors *file, const mixt__file_tensor *t, const mixt__param *param,
+                   const mixt__file_tensor **scales)
+{
+    char name[1200];
+    mixt__nf4_matrix matrix = mixt__param_matrix(param);
+    snprintf(name, sizeof name, "%s%s", MIXT_PAIR_SCALE, param->name);
+    *scales = mixt__safetensors_find(file, name);
+    return t->dtype == MIXT_DTYPE_UINT8 && t->rank == 2 && mixt__nf4_fits(&matrix) && *scales &&
+           (*scales)->dtype == MIXT_DTYPE_FP32 && t->dims[0] == matrix.rows && t->dims[1] == matrix.cols / 2 &&
+           (*scales)->bytes == (size_t)mixt__nf4_words(&matrix) * sizeof(float);
 }
 
 mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param *param, mixt__frozen_tensor *found)
@@ -132,6 +149,10 @@ mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param 
     found->tensor = t = t ? t : mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "frozen parameter '%s' is missing: it is of another model", param->name);
+    found->count = 2;
+    if (is_nf4(found->file, t, param, &found->nf4))
+        return MIXT_OK;
+    found->nf4 = NULL;
     MIXT_TRY(mixt__pair_scales(found->file, t, &scales));
     found->count = scales ? 2 : 1;
     bool same = t->rank == param->shape.rank && (scales || mixt_dtype_is_float(t->dtype));
@@ -147,9 +168,16 @@ mixt_status mixt__frozen_file_find(const mixt__checkpoint *c, const mixt__param 
 mixt_status mixt__frozen_file_put(mixt__params *p, int32_t index, const mixt__frozen_tensor *found)
 {
     int64_t count = p->table[index].count;
+    if (found->nf4 && p->frozen.home[index] == MIXT_DTYPE_NF4)
+        return mixt__frozen_set_kept(p, index, found->tensor->data, found->nf4->data);
     float *values = mixt__alloc_uninit((size_t)count * sizeof *values + 1);
-    mixt_status status = values ? mixt__pair_values(found->file, found->tensor, values)
-                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read '%s'", p->table[index].name);
+    mixt__nf4_matrix matrix = mixt__param_matrix(&p->table[index]);
+    mixt_status status = MIXT_OK;
+    if (values && found->nf4)
+        mixt__nf4_values(&matrix, found->tensor->data, found->nf4->data, values);
+    else
+        status = values ? mixt__pair_values(found->file, found->tensor, values)
+                        : mixt__fail(MIXT_ERROR_MEMORY, "no memory to read '%s'", p->table[index].name);
     if (status == MIXT_OK)
         status = mixt__frozen_set(p, index, values);
     mixt__free(values);

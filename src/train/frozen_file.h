@@ -13,6 +13,7 @@ typedef struct mixt__frozen_file {
     int64_t version; // of the values that it holds
     size_t bytes;
     uint64_t sum;
+    bool elsewhere; // the run can read them where it began: they are in no file of its own
 } mixt__frozen_file;
 
 /** Writes them to a path, all or nothing. There are some. */
@@ -29,7 +30,8 @@ mixt_status mixt__frozen_file_restore(mixt__params *params, mixt__frozen_file *f
 typedef struct mixt__frozen_tensor {
     const mixt__safetensors *file; // that has it
     const mixt__file_tensor *tensor;
-    int64_t count; // tensors that it takes: 2 where it has scales
+    int64_t count;                // tensors that it takes: 2 where it has scales
+    const mixt__file_tensor *nf4; // the scales of one in NF4; NULL: it is none
 } mixt__frozen_tensor;
 
 /** Finds a frozen parameter in a checkpoint: in that file, or, in one of a version that had none, in the state. */

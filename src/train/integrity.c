@@ -53,7 +53,7 @@ static int64_t list_frozen(const mixt__params *p, int32_t i, mixt__still_block *
     if (!blocks)
         return 2 + copied;
     block.data = mixt__frozen_place(p, i, NULL);
-    block.bytes = p->table[i].count * (int64_t)mixt_dtype_size(home);
+    block.bytes = (int64_t)mixt__format_bytes(home, p->table[i].count);
     blocks[count++] = block;
     block.data = mixt__frozen_scales(p, i, &scales);
     block.bytes = scales * (int64_t)sizeof(float);

@@ -54,10 +54,10 @@ static mixt_status parse_moments(const char *word, mixt_dtype *format)
 static mixt_status parse_frozen(const char *word, mixt_dtype *format)
 {
     bool read = !word || !strcmp(word, "auto");
-    *format = read ? MIXT_DTYPE_NONE : MIXT_DTYPE_INT8;
-    return read || !strcmp(word, mixt_dtype_name(*format))
+    *format = read ? MIXT_DTYPE_NONE : mixt_dtype_parse(word);
+    return read || *format == MIXT_DTYPE_INT8 || *format == MIXT_DTYPE_NF4
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT, "frozen '%s': must be auto or int8", word);
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "frozen '%s': must be auto, int8 or nf4", word);
 }
 
 static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)

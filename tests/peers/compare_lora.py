@@ -6,9 +6,10 @@
 A small Llama and an adapter of it are made by transformers and PEFT, with B other than zero. Then
   updates   both train the adapter on the same batches in FP32, AdamW, for --steps updates: losses and the adapters at the end
   out       PEFT loads what mixt has written: losses against mixt's own, in FP32 and BF16
+  qlora     the same over a base in NF4 with double quantisation: rounded by mixt as it loads it, and as bitsandbytes has written it
   subsets   q_proj and v_proj alone, rsLoRA, norms trained beside: what PEFT writes is read, what is written is read by PEFT
 Needs peft, transformers, torch, numpy and safetensors, else nothing is done (exit status 77). Prints a line each and fails where a
-difference is beyond its bound: 1e-5 relative in FP32, 1e-3 absolute in BF16.
+difference is beyond its bound: 1e-5 relative in FP32, 1e-3 in BF16 and over a base that mixt has rounded itself.
 """
 import argparse, importlib.util, json, os, subprocess, sys, tempfile
 
@@ -30,7 +31,7 @@ FAILED = []
 
 
 def report(what, value, bound):
-    print(f'{what:58} {value:9.2e}  bound {bound:.0e}  {"ok" if value <= bound else "TOO FAR"}')
+    print(f'{what:62} {value:9.2e}  bound {bound:.0e}  {"ok" if value <= bound else "TOO FAR"}')
     if not value <= bound:
         FAILED.append(what)
 
@@ -130,6 +131,35 @@ def out_and_back(a, folder, tokens, run):
     report('the same in BF16', abs(losses[0] - theirs), 1e-3)
 
 
+def dequantised(base, quantised):
+    """The same model in FP32 with the values that bitsandbytes reads from its weights: on the CPU its own layers round them to BF16"""
+    import bitsandbytes
+    net = LlamaForCausalLM.from_pretrained(base)
+    for (_, low), (_, wide) in zip(quantised.named_modules(), net.named_modules()):
+        if isinstance(low, bitsandbytes.nn.Linear4bit):
+            wide.weight.data.copy_(bitsandbytes.functional.dequantize_4bit(low.weight.data, low.weight.quant_state))
+    return net
+
+
+def qlora(a, folder, tokens):
+    if not importlib.util.find_spec('bitsandbytes'):
+        return print('left out: qlora, for want of bitsandbytes')
+    from transformers import BitsAndBytesConfig
+    how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type='nf4', bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.float32)
+    base = LlamaForCausalLM.from_pretrained(f'{folder}/base', quantization_config=how, device_map='cpu', dtype=torch.float32)
+    base.save_pretrained(f'{folder}/base4')
+    plain = PeftModel.from_pretrained(dequantised(f'{folder}/base', base), f'{folder}/first', is_trainable=True)
+    values = train_peft(plain, tokens, a.steps)
+    theirs = train_peft(PeftModel.from_pretrained(base, f'{folder}/first', is_trainable=True), tokens, a.steps)
+    for what, source, bound in (('as bitsandbytes wrote it', 'base4', 1e-5), ('rounded by mixt', 'base', 1e-3)):
+        out, losses = train_mixt(a, folder, 'nf4-' + source, f'init={folder}/{source}', f'lora.init={folder}/first', 'train.frozen=nf4',
+                                 f'train.steps={a.steps}')
+        report(f'NF4 {what}: losses, against its values', max(abs(x - y) / y for x, y in zip(losses, values)), bound)
+        report(f'NF4 {what}: losses, against its layers', max(abs(x - y) / y for x, y in zip(losses, theirs)), 1e-3)
+        if source == 'base4':
+            report(f'NF4 {what}: adapters, against its values', far(load_file(f'{out}/adapter/adapter_model.safetensors'), trained(plain)), bound)
+
+
 def subsets(a, folder, tokens):
     kinds = {'q and v alone': dict(r=3, lora_alpha=5, target_modules=['q_proj', 'v_proj']),
              'rsLoRA, one layer': dict(r=4, lora_alpha=4, use_rslora=True, target_modules=['model.layers.1.self_attn.k_proj', 'up_proj']),
@@ -163,6 +193,7 @@ def main():
                     f'train: {{batch: {BATCH}, epochs: 0, lr: 0.001, weight_decay: 0, log_every: 1}}\n')
         run = updates(a, folder, tokens)
         out_and_back(a, folder, tokens, run)
+        qlora(a, folder, tokens)
         subsets(a, folder, tokens)
     sys.exit(bool(FAILED))
 

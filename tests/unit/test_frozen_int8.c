@@ -407,7 +407,7 @@ static void bad_wishes_are_refused(void **state)
     static float bad[MOST];
     mixt_trainer *t;
     mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .frozen = "int4");
-    expect(open_net(&with_body, o, &t), MIXT_ERROR_ARGUMENT, "frozen 'int4': must be auto or int8");
+    expect(open_net(&with_body, o, &t), MIXT_ERROR_ARGUMENT, "frozen 'int4': must be auto, int8 or nf4");
     o.frozen = "int8";
     o.freeze = "";
     expect(open_net(&with_body, o, &t), MIXT_ERROR_CONFIG, "freeze names none");

@@ -10,7 +10,9 @@
 #include "run/open/lora.h"
 #include "run/open/policy.h"
 #include "run/open/weights.h"
+#include "num/quantise.h"
 #include "store/safetensors.h"
+#include "train/finetune.h"
 
 #include <string.h>
 
@@ -100,6 +102,49 @@ static mixt_status make_generator(mixt_context *context, const mixt_config *conf
     return status == MIXT_OK ? MIXT_OK : MIXT_ERROR_STATE;
 }
 
+/** Rounds a parameter as training keeps it. */
+static mixt_status round_param(mixt__params *params, int32_t index, mixt_dtype format)
+{
+    const mixt__param *p = &params->table[index];
+    mixt__nf4_matrix matrix = mixt__param_matrix(p);
+    int64_t words = format == MIXT_DTYPE_NF4 ? mixt__nf4_words(&matrix) : matrix.rows;
+    float *values = mixt__alloc_uninit((size_t)p->count * sizeof *values + 1);
+    float *scales = mixt__alloc((size_t)words * sizeof *scales);
+    void *numbers = mixt__alloc_uninit(mixt__format_bytes(format, p->count) + 1);
+    bool room = values && scales && numbers;
+    mixt_status status = room ? mixt__params_get(params, index, values) : MIXT_ERROR_MEMORY;
+    if (status == MIXT_OK && format == MIXT_DTYPE_NF4) {
+        room = mixt__nf4_quantise(&matrix, values, numbers, scales);
+        mixt__nf4_values(&matrix, numbers, scales, values);
+    } else if (status == MIXT_OK) {
+        mixt__quantise_rows(numbers, format, scales, values, matrix.rows, matrix.cols);
+        mixt__dequantise_rows(values, numbers, format, scales, matrix.rows, matrix.cols);
+    }
+    if (status == MIXT_OK && room)
+        status = mixt__params_set(params, index, values);
+    mixt__free(values);
+    mixt__free(scales);
+    mixt__free(numbers);
+    return room ? status : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round '%s'", p->name);
+}
+
+/** Gives frozen weights the values that the run computed with. */
+static mixt_status round_base(mixt__params *params, const mixt__model *model, const mixt_config *config)
+{
+    mixt_dtype format = mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_TRAIN_FROZEN)); // "auto" is none
+    mixt__batch_spec spec = {.input_dtype = MIXT_DTYPE_INT32, .input = {2, {1, 8}}};
+    mixt__graph *graph;
+    if (format == MIXT_DTYPE_NONE)
+        return MIXT_OK;
+    MIXT_TRY(mixt__model_build_outputs(model, &spec, 0, &graph));
+    mixt_status status = mixt__freeze(graph, NULL, format);
+    for (int32_t i = 0; status == MIXT_OK && i < params->count; i++)
+        if (graph->params[i].frozen_in == format)
+            status = round_param(params, i, format);
+    mixt__graph_free(graph);
+    return status;
+}
+
 /** The same of a run whose weights are adapters alone: those that they stand beside are where the run began. */
 static mixt_status make_adapted(mixt_context *context, const mixt_config *config, const mixt__model *model,
                                 const mixt_generator_options *options, int64_t tokens, mixt_generator **generator)
@@ -109,7 +154,9 @@ static mixt_status make_adapted(mixt_context *context, const mixt_config *config
     mixt_status status = make_generator(context, config, model, &base, base.weights, tokens, generator);
     if (status != MIXT_OK)
         return status;
-    return mixt__context_note(context, mixt__weights_load((*generator)->inner.params, options->weights));
+    mixt__params *params = (*generator)->inner.params;
+    MIXT_TRY(mixt__context_note(context, round_base(params, model, config)));
+    return mixt__context_note(context, mixt__weights_load(params, options->weights));
 }
 
 /** @param foreign the folder of another program's model; NULL: weights are a run's

@@ -27,6 +27,12 @@ static inline bool mixt__tensor_is_pair(const mixt__tensor *tensor)
  *  kernels. */
 static inline float mixt__tensor_load(const mixt__tensor *tensor, int64_t index)
 {
+    if (tensor->dtype == MIXT_DTYPE_NF4) {
+        float value;
+        mixt__nf4_row(tensor->data, tensor->scales, tensor->strides[0], index / tensor->strides[0],
+                      index % tensor->strides[0], 1, &value);
+        return value;
+    }
     float number = mixt__load(tensor->data, tensor->dtype, index);
     return mixt__tensor_is_pair(tensor) ? number * tensor->scales[index / tensor->strides[0]] : number;
 }

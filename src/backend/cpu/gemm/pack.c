@@ -101,6 +101,12 @@ static void scale_b(const mixt__gemm_operand *b, int64_t col, int64_t cols, int6
 {
     bool by_columns = b->scaled_columns;
     int64_t lines = by_columns ? cols : rows, width = by_columns ? rows : cols, first = by_columns ? col : row;
+    if (b->dtype == MIXT_DTYPE_NF4) {
+        int64_t all = by_columns ? b->col_stride : b->row_stride; // numbers of a line in memory
+        for (int64_t i = 0; i < lines; i++)
+            mixt__nf4_row(b->data, b->scales, all, first + i, by_columns ? row : col, width, values + i * width);
+        return;
+    }
     for (int64_t i = 0; i < lines; i++) {
         const void *src = by_columns ? at(b, row, col + i) : at(b, row + i, col);
         mixt__dequantise(values + i * width, src, b->dtype, width, b->scales[first + i]);
