@@ -8,13 +8,15 @@
 
 #include <mixt/weights.h>
 
+#include <math.h>
 #include <string.h>
 
 /** Where a file that is there stands in the way, the option that replaces it. */
 static void name_overwrite(const cli_args *args, const mixt_export_report *made)
 {
-    static const char *const names[] = {"model.safetensors", "config.json", "inputs.json", "tokenizer_config.json",
-                                        "vocab.json",        "merges.txt",  "vocab.txt",   "policy.yaml"};
+    static const char *const names[] = {
+        "model.safetensors", "config.json", "inputs.json", "tokenizer_config.json",     "vocab.json",
+        "merges.txt",        "vocab.txt",   "policy.yaml", "adapter_model.safetensors", "adapter_config.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[4200];
         snprintf(path, sizeof path, "%s/%s", made->folder, names[i]);
@@ -36,10 +38,17 @@ static int print(const cli_args *args, const mixt_export_report *made)
         fputs("mixt export: no tokenizer is written: the run does not know its vocabulary (data.vocab)\n", stderr);
     if (!cli_flag(args, "json")) {
         printf("%s: %lld tensors, %s\n", made->folder, (long long)made->tensors, dtype);
+        if (!isnan(made->difference))
+            printf("logits: %.3g at most between adapters and merged, of up to %.3g\n", made->difference,
+                   made->largest);
         return CLI_OK;
     }
     json_t *row = cli_json_pack("{s:s, s:s, s:I, s:s?}", "folder", made->folder, "dtype", dtype, "tensors",
                                 (json_int_t)made->tensors, "differs", made->differs);
+    if (row && !isnan(made->difference)) {
+        cli_json_set(row, "difference", cli_json_real(made->difference));
+        cli_json_set(row, "largest", cli_json_real(made->largest));
+    }
     if (!row) {
         fputs("mixt export: done, but the folder's name is not UTF-8 and cannot be put into JSON\n", stderr);
         return CLI_FAILED;
@@ -55,11 +64,11 @@ static int run(const cli_args *args)
         return cli_failed();
     if (cli_flag(args, "gguf"))
         return cli_gguf(args);
-    mixt_export_options options =
-        MIXT_OPTIONS(mixt_export_options, .weights = cli_text(args, "checkpoint"), .folder = cli_text(args, "out"),
-                     .dtype = mixt_dtype_parse(cli_text(args, "dtype")), .vocab = cli_int(args, "vocab"),
-                     .overwrite = cli_flag(args, "overwrite"), .not_finite = cli_flag(args, "not-finite"),
-                     .progress = cli_tokenize_progress);
+    mixt_export_options options = MIXT_OPTIONS(
+        mixt_export_options, .weights = cli_text(args, "checkpoint"), .folder = cli_text(args, "out"),
+        .dtype = mixt_dtype_parse(cli_text(args, "dtype")), .vocab = cli_int(args, "vocab"),
+        .overwrite = cli_flag(args, "overwrite"), .not_finite = cli_flag(args, "not-finite"),
+        .merged = cli_flag(args, "merge"), .adapter = cli_flag(args, "adapter"), .progress = cli_tokenize_progress);
     mixt_status status = mixt_run_export(cli_word(args, 0), &options, &made);
     if (status == MIXT_ERROR_FILE && made.folder)
         name_overwrite(args, &made);
@@ -94,6 +103,10 @@ const cli_command cli_export = {
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
              .help = "tokens without padding; 0: as in the data",
              .more = "Of gpt, llama, bert_mlm and bert_classify; rows past N are left out"},
+            {"merge", .kind = CLI_FLAG, .help = "write weights with the run's adapters in them",
+             .more = "Prints how far logits are from those of the run"},
+            {"adapter", .kind = CLI_FLAG, .help = "write the run's adapters alone, as PEFT reads them",
+             .more = "adapter_model.safetensors and adapter_config.json"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
             {"not-finite", .kind = CLI_FLAG, .help = "write weights with NaN or Inf too"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object"},

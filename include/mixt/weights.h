@@ -50,6 +50,9 @@ typedef struct mixt_export_options {
     mixt_progress_fn *progress;
     void *user;      /**< for it */
     bool not_finite; /**< writes weights that are not finite too; else they are an error */
+    /** Of a run with adapters, one of the two: merged writes W + scale · B A in the place of each layer's weight,
+     * adapter writes PEFT's two files and nothing else. Default: such a run is refused. */
+    bool merged, adapter;
 } mixt_export_options;
 MIXT_API void mixt_export_options_default(mixt_export_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_export_options .struct_size = sizeof(mixt_export_options)
@@ -63,6 +66,9 @@ typedef struct mixt_export_report {
     char *differs; /**< why none of the other program's own models takes the tensors as it is, in words, for mixt_free;
                         NULL: one does */
     bool tokens_unknown; /**< a language model on ready tokens without data.vocab: no tokenizer lies beside it */
+    /** Of merged weights: the largest difference between logits with adapters and merged, both in the run's precision
+     * on one text, and the largest of those logits; NAN: they were not compared. */
+    double difference, largest;
 } mixt_export_report;
 
 /**

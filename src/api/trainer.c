@@ -244,7 +244,7 @@ mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 /* ---- weights ---- */
 
 /** Says in a file's metadata that it has what was trained alone. */
-static const mixt__text_pair holds_trained = {"holds", "trained"};
+static const mixt__text_pair holds_trained = {MIXT_HOLDS, MIXT_HOLDS_TRAINED};
 
 typedef struct fetcher {
     const mixt__params *params;

@@ -29,7 +29,7 @@ static mixt_status save_adapter(mixt_run *run)
     mixt__run_dir_file(&run->dir, MIXT_ADAPTER_FOLDER, folder);
     if (mkdir(folder, 0777) && errno != EEXIST)
         return mixt__fail(MIXT_ERROR_FILE, "cannot create folder %s: %s", folder, strerror(errno));
-    return mixt__experiment_adapter_write(&run->experiment, folder, true);
+    return mixt__experiment_adapter_write(&run->experiment, folder, true, NULL);
 }
 
 static mixt_status save(mixt_run *run)

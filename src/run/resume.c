@@ -7,6 +7,7 @@
 #include "run/saves.h"
 #include "run/auto/precision.h"
 #include "run/report/history.h"
+#include "run/open/adapter.h"
 #include "run/open/inputs.h"
 #include "policy/policy.h"
 #include "run/order.h"
@@ -369,6 +370,11 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
     const char *device = json_string_value(json_object_get(before, "device"));
     MIXT_TRY(mixt__resume_data_check(run, json_string_value(json_object_get(before, "data")),
                                      json_string_value(json_object_get(now, "data"))));
+    if (!json_equal(json_object_get(before, "base"), json_object_get(now, "base")))
+        return mixt__fail(
+            MIXT_ERROR_DATA, "%s cannot resume: init=%s is not what the run began with (checksum %s -> %s)", r->run,
+            mixt__config_string(run->config, MIXT_KEY_INIT), json_string_value(json_object_get(before, "base")),
+            json_string_value(json_object_get(now, "base")));
     bool moved = !json_equal(json_object_get(before, "device"), json_object_get(now, "device"));
     if (moved && !r->device_given)
         return mixt__fail(MIXT_ERROR_DEVICE,
@@ -442,6 +448,8 @@ mixt_status mixt__resume_restore(mixt_run *run)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "%s has done %lld updates, but train.steps and train.epochs allow only %lld: raise them",
                           r->run, (long long)r->state.steps, (long long)run->experiment.total_steps);
+    if (r->checkpoint && mixt__adapter_only(run->config))
+        MIXT_TRY(mixt__experiment_base(&run->experiment));
     return r->checkpoint ? restore_state(run) : mixt__resume_data_begun(run);
 }
 

@@ -6,6 +6,7 @@
 #include "data/data.h"
 #include "dist/keepalive.h"
 #include "run/order.h"
+#include "run/open/adapter.h"
 #include "run/open/phases.h"
 #include "run/ranks.h"
 #include "store/checksum.h"
@@ -23,9 +24,13 @@ json_t *mixt__run_conditions(mixt__experiment *e)
     const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
              (unsigned long long)mixt__checksum(sums, 2 * sizeof *sums));
-    return json_pack("{s:I, s:s, s:s, s:i, s:s, s:o}", "ranks", (json_int_t)(e->ranks ? e->ranks : 1), "device",
-                     e->context->device->backend->name, "data", data, "threads", cpu ? mixt__threads_count() : 0,
-                     "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "", "order", mixt__run_order_pack(e));
+    json_t *conditions =
+        json_pack("{s:I, s:s, s:s, s:i, s:s, s:o}", "ranks", (json_int_t)(e->ranks ? e->ranks : 1), "device",
+                  e->context->device->backend->name, "data", data, "threads", cpu ? mixt__threads_count() : 0,
+                  "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "", "order", mixt__run_order_pack(e));
+    if (mixt__adapter_only(e->config)) // which checkpoints do not hold
+        mixt__json_set(conditions, "base", mixt__adapter_base_sum(e));
+    return conditions;
 }
 
 void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)

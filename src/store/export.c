@@ -13,7 +13,9 @@
 
 typedef struct exporter {
     const mixt__export_request *request;
-    mixt__safetensors *file;
+    mixt__safetensors *file;          // NULL: values are the caller's
+    const mixt__file_tensor *tensors; // (count) that there are
+    int64_t count;
     mixt__name_plan plan;
     mixt__file_tensor *there; // what is written, by entry
     float *here, *moved;      // one tensor: as it is in the file, in its new layout
@@ -75,7 +77,7 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
 static mixt_status check_vocab(const exporter *x)
 {
     mixt__name_facts facts = {0};
-    mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
+    mixt__name_facts_read(&facts, x->tensors, x->count);
     if (!facts.vocab || x->request->vocab <= facts.vocab)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: its table has %lld tokens: %lld of them cannot be real",
@@ -86,13 +88,15 @@ static mixt_status prepare(exporter *x)
 {
     const mixt__export_request *r = x->request;
     int64_t most = 1;
-    MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
+    if (!r->values)
+        MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
+    x->tensors = x->file ? x->file->tensors : r->tensors;
+    x->count = x->file ? x->file->count : r->tensor_count;
     MIXT_TRY(check_vocab(x));
-    MIXT_TRY(
-        mixt__name_plan_make(&x->plan, r->names, &r->facts, x->file->tensors, x->file->count, r->vocab, r->positions));
+    MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, &r->facts, x->tensors, x->count, r->vocab, r->positions));
     x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
-    for (int64_t i = 0; i < x->file->count; i++) {
-        const mixt__file_tensor *t = &x->file->tensors[i];
+    for (int64_t i = 0; i < x->count; i++) {
+        const mixt__file_tensor *t = &x->tensors[i];
         int64_t n = mixt__file_tensor_count(t->dtype, t->rank, t->dims);
         if (!mixt_dtype_is_float(t->dtype))
             return mixt__fail(MIXT_ERROR_DTYPE, "%s: tensor '%s' is %s, expected a float format", r->source, t->name,
@@ -128,9 +132,12 @@ static mixt_status check_range(const exporter *x, const char *name, int64_t coun
 static mixt_status move_entry(exporter *x, int64_t index)
 {
     const mixt__name_entry *e = &x->plan.entries[index];
-    const mixt__file_tensor *source = &x->file->tensors[e->here];
+    const mixt__file_tensor *source = &x->tensors[e->here];
     int64_t whole = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
-    MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
+    if (x->request->values)
+        MIXT_TRY(x->request->values(x->request->user, e->here, x->here));
+    else
+        MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
     MIXT_TRY(mixt__safetensors_check(x->file));
     if (!x->request->not_finite)
         MIXT_TRY(mixt__weights_finite(
@@ -169,7 +176,7 @@ static mixt_status write_weights(exporter *x)
 static char *config_of(const exporter *x)
 {
     mixt__name_facts facts = x->request->facts;
-    mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
+    mixt__name_facts_read(&facts, x->tensors, x->count);
     facts.dtype = x->request->dtype;
     facts.fits = !x->differs.text[0];
     if (x->request->vocab && x->request->vocab < facts.vocab)
@@ -214,7 +221,7 @@ mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *t
     exporter x = {.request = request};
     mixt_status status = prepare(&x);
     if (status == MIXT_OK && request->names && request->names->differs)
-        x.differs = request->names->differs(x.file->tensors, x.file->count, request->facts.architecture);
+        x.differs = request->names->differs(x.tensors, x.count, request->facts.architecture);
     *tensors = x.plan.count;
     *differs = x.differs;
     if (status == MIXT_OK)

@@ -326,11 +326,20 @@ static const char *weight_name(const char *name)
 /** Adds the frozen parameters that stand in a file beside a checkpoint's state, where there is one. */
 static mixt_status add_frozen(const char *path, mixt__safetensors **file)
 {
+    static const mixt__text_pair trained[] = {{"format", "mixt"}, {MIXT_HOLDS, MIXT_HOLDS_TRAINED}};
     const char *slash = strrchr(path, '/');
     char beside[4096];
     mixt__safetensors *frozen, *both = NULL;
     int length = snprintf(beside, sizeof beside, "%.*sfrozen.safetensors", slash ? (int)(slash - path) + 1 : 0, path);
-    if (length < 0 || length >= (int)sizeof beside || access(beside, F_OK))
+    bool adapters = false;
+    for (int64_t i = 0; i < (*file)->count && !adapters; i++) {
+        size_t used = strlen((*file)->tensors[i].name);
+        adapters = used > 7 && !strcmp((*file)->tensors[i].name + used - 7, ".lora_a");
+    }
+    bool alone = length < 0 || length >= (int)sizeof beside || access(beside, F_OK);
+    if (alone && adapters) // what they stand beside is where the run began
+        (*file)->metadata = (mixt__metadata){.pairs = trained, .count = 2};
+    if (alone)
         return MIXT_OK;
     MIXT_TRY(mixt__safetensors_open(beside, &frozen));
     mixt_status status = mixt__pairs_widen(beside, frozen);

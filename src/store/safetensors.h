@@ -20,6 +20,10 @@ typedef struct mixt__metadata {
     int64_t count;
 } mixt__metadata;
 
+/** The key of a file's metadata, and its value, that says that what is frozen of a model is not in it. */
+#define MIXT_HOLDS "holds"
+#define MIXT_HOLDS_TRAINED "trained"
+
 /** An open file. Tensors are in the order of their data, which stays mapped until the file is closed. */
 typedef struct mixt__safetensors {
     const mixt__file_tensor *tensors;

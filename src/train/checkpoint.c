@@ -419,10 +419,15 @@ static mixt_status put(mixt__trainer *t, const mixt__checkpoint *c, int which, i
     return status;
 }
 
+void mixt__trainer_frozen_elsewhere(mixt__trainer *t)
+{
+    t->frozen_file.elsewhere = true;
+}
+
 /** The same of frozen parameters. @param used counts those of the state, and those of the file beside it */
 static mixt_status visit_frozen(mixt__trainer *t, const mixt__checkpoint *c, bool load, int64_t *used)
 {
-    for (int32_t i = 0; i < t->params->count; i++) {
+    for (int32_t i = 0; i < t->params->count && !t->frozen_file.elsewhere; i++) {
         mixt__frozen_tensor found;
         if (!mixt__params_is_frozen(t->params, i))
             continue;

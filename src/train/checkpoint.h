@@ -60,6 +60,10 @@ const float *mixt__snapshot_weights(const mixt__snapshot *snapshot);
 mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint *checkpoint,
                                   const char *const *may_differ);
 
+/** From now on checkpoints leave frozen parameters away, and a restore leaves them as they are: whoever restores has
+ * given them their values before. */
+void mixt__trainer_frozen_elsewhere(mixt__trainer *trainer);
+
 /** What a checkpoint's state depends on, as one flat object. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
 /** What differs between those of a checkpoint and the trainer's own, as mixt__json_differences has it.

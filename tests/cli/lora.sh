@@ -57,6 +57,13 @@ least=$("$mixt" plan run.yaml train.recompute=1 2>&1 | sed "s/.*budget is \([0-9
 "$mixt" train run.yaml out=again train.recompute="$least" -q 2>err || fail "recomputation within $least: $(cat err)"
 cmp one/model.safetensors again/model.safetensors || fail "other bits where activations are computed again"
 
+ls one/checkpoints/step-*/frozen.safetensors >/dev/null 2>&1 && fail "checkpoints hold the base again"
+cp -r folder kept
+"$mixt" train base.yaml out=base2 seed=5 -q && "$mixt" export base2 --dtype bf16 --out folder --overwrite >/dev/null 2>&1
+"$mixt" train --resume half train.steps=10 -q 2>err && fail "it went on beside other weights"
+grep -q 'init=.*/folder is not what the run began with (checksum' err || fail "other weights to stand beside: $(cat err)"
+rm -r folder && mv kept folder
+
 # ---- adapters come back ----
 
 "$mixt" train run.yaml out=on lora= lora.rank=0 lora.init=one/adapter train.steps=1 train.lr=0 -q 2>err && fail "lora.rank 0 with an adapter"

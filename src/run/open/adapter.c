@@ -3,7 +3,11 @@
 
 #include "base/c_locale.h"
 #include "base/status.h"
+#include "data/data.h"
 #include "run/open/lora.h"
+#include "run/open/weights.h"
+#include "store/checksum.h"
+#include "store/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +172,7 @@ static const char *task_of(const mixt_config *config)
     return entry->input == MIXT_MODEL_TOKENS && !entry->bidirectional ? "CAUSAL_LM" : NULL;
 }
 
-mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *folder, bool overwrite)
+mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *folder, bool overwrite, int64_t *tensors)
 {
     const mixt__lora *lora = &mixt__trainer_model(e->trainer->inner)->lora;
     mixt__adapter_facts facts = {.rank = lora->rank, .dropout = (double)lora->dropout, .rslora = lora->rslora};
@@ -179,8 +183,47 @@ mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *fold
     mixt_status status = open_listing(&l, e);
     if (status == MIXT_OK)
         status = mixt__adapter_write(&l.plan, &facts, folder, overwrite, value_of, l.params);
+    if (tensors)
+        *tensors = l.plan.count;
     close_listing(&l);
     return status;
+}
+
+/** The file that `init` means. */
+static bool base_file(const char *init, char path[MIXT_WEIGHTS_PATH])
+{
+    static const char *const names[] = {"", "/model.safetensors", "/model.safetensors.index.json",
+                                        "/state.safetensors"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++)
+        found =
+            snprintf(path, MIXT_WEIGHTS_PATH, "%s%s", init, names[i]) < MIXT_WEIGHTS_PATH && mixt__path_is_file(path);
+    return found;
+}
+
+enum { SUMMED = 4096 }; // bytes of each tensor: who has other weights has others there
+
+json_t *mixt__adapter_base_sum(mixt__experiment *e)
+{
+    char path[MIXT_WEIGHTS_PATH], text[24];
+    mixt__safetensors *file;
+    if (e->base_summed)
+        return mixt__json_string(e->base_sum);
+    if (!base_file(mixt__config_string(e->config, MIXT_KEY_INIT), path) ||
+        mixt__safetensors_open_weights(path, &file) != MIXT_OK)
+        return NULL;
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < file->count; i++) {
+        const mixt__file_tensor *t = &file->tensors[i];
+        uint64_t all[4] = {sum, mixt__checksum(t->name, strlen(t->name)), t->bytes,
+                           mixt__checksum(t->data, t->bytes < SUMMED ? t->bytes : SUMMED)};
+        sum = mixt__checksum(all, sizeof all);
+    }
+    mixt__safetensors_close(file);
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    memcpy(e->base_sum, text, sizeof text);
+    e->base_summed = true;
+    return mixt__json_string(text);
 }
 
 mixt_status mixt__experiment_load_weights(mixt__experiment *e, const char *path)
@@ -189,5 +232,7 @@ mixt_status mixt__experiment_load_weights(mixt__experiment *e, const char *path)
     MIXT_TRY(mixt__weights_are_partial(path, &partial));
     if (partial)
         MIXT_TRY(mixt__experiment_base(e));
+    if (partial && !mixt__config_int(e->config, MIXT_KEY_LORA_RANK)) // asked for without its adapters
+        return MIXT_OK;
     return mixt_trainer_load(e->trainer, path);
 }

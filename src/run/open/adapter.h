@@ -12,10 +12,13 @@
 mixt_status mixt__adapter_config_fill(mixt_config *config);
 /** Loads the adapter that `lora.init` names, if it names any; without `load` only sees whether it fits. */
 mixt_status mixt__experiment_adapter_init(mixt__experiment *e, bool load, mixt__note *note, void *user);
-/** Writes the adapters of a trainer into a folder that is there. */
-mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *folder, bool overwrite);
+/** Writes the adapters of a trainer into a folder that is there. @param tensors receives how many; NULL: nobody asks */
+mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *folder, bool overwrite, int64_t *tensors);
 /** Whether a run's own files leave away what is frozen: it has adapters on weights that are elsewhere. */
 bool mixt__adapter_only(const mixt_config *config);
+/** A checksum of the weights that a run's adapters stand beside, as a text; NULL: they cannot be read, or there is no
+ *  memory. */
+json_t *mixt__adapter_base_sum(mixt__experiment *e);
 /** Loads weights of a run, with those that its file leaves away: what the run began with. */
 mixt_status mixt__experiment_load_weights(mixt__experiment *e, const char *path);
 

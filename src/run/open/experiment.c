@@ -6,6 +6,7 @@
 #include "data/facts.h"
 #include "data/text/inputs_text.h"
 #include "mixt/tokenizer.h"
+#include "run/open/adapter.h"
 #include "run/open/device_sums.h"
 #include "run/open/lora.h"
 #include "run/open/net_sizes.h"
@@ -13,6 +14,7 @@
 #include "run/open/policy.h"
 #include "run/open/teacher.h"
 #include "store/file.h"
+#include "train/checkpoint.h"
 #include "train/faults.h"
 #include "train/dist/rank0_first.h"
 #include "train/instrument.h"
@@ -470,6 +472,8 @@ static mixt_status open_trainer(mixt__experiment *e)
     if (e->distillation)
         MIXT_TRY(mixt__distillation_fit(e, &model));
     MIXT_TRY(make_trainer(e, &model));
+    if (mixt__adapter_only(e->config))
+        mixt__trainer_frozen_elsewhere(e->trainer->inner);
     if (e->distillation)
         mixt__distillation_attach(e->distillation, e->trainer->inner);
     MIXT_TRY(join_ranks(e));

@@ -39,6 +39,8 @@ typedef struct mixt__experiment {
     mixt_data *remembered_facts; // what that says, once the data is open
     uint64_t sums[2];            // of train and val: see mixt__experiment_sums
     bool summed;
+    char base_sum[24]; // see mixt__adapter_base_sum
+    bool base_summed;
     mixt__distillation *distillation; // what distill.teacher names; NULL: none
     int64_t positions;                // places of a text that the weights to begin with know; 0: none
     mixt__model_sizes sizes;

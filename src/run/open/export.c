@@ -3,14 +3,18 @@
 #include "mixt/weights.h"
 
 #include "base/options.h"
+#include "run/open/adapter.h"
 #include "run/open/experiment.h"
 #include "run/open/export_inputs.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
+#include "run/open/merge.h"
+#include "run/run.h"
 #include "run/open/weights.h"
 #include "store/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,7 +90,52 @@ static mixt_status keep_others(const char *run, const mixt__export_request *r, c
     return MIXT_OK;
 }
 
-static mixt_status export_run(const char *run, mixt__export_inputs *x, const mixt_export_options *o,
+/** Whether a run's adapters are to be written as asked for. */
+static mixt_status check_adapters(const char *run, const mixt_config *config, const mixt_export_options *o)
+{
+    bool has = mixt__config_int(config, MIXT_KEY_LORA_RANK) > 0;
+    if (o->merged && o->adapter)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: adapters are merged, or written by themselves, not both", run);
+    if (!has && (o->merged || o->adapter))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: has no adapters (lora.rank)", run);
+    if (has && !o->merged && !o->adapter)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "%s: has adapters beside a frozen model: ask for both as one (merge), or for the adapters by "
+                          "themselves (adapter)",
+                          run);
+    return MIXT_OK;
+}
+
+static mixt_status export_adapter(const char *run, const mixt_export_options *o, mixt_export_report *report)
+{
+    mixt_run *open;
+    MIXT_TRY(mixt_run_load_with(run, o->weights ? o->weights : "final", NULL, &open));
+    report->model = NULL;
+    report->renamed = true;
+    bool made = false;
+    mixt_status status = make_folder(report->folder, &made);
+    if (status == MIXT_OK)
+        status = mixt__experiment_adapter_write(&open->experiment, report->folder, o->overwrite, &report->tensors);
+    if (status != MIXT_OK && made)
+        (void)rmdir(report->folder);
+    mixt_run_close(open);
+    return status;
+}
+
+/** Lets a request write a run merged with its adapters; `m` must outlive it. */
+static mixt_status take_merged(mixt__export_request *r, mixt__merge *m, mixt_export_report *report)
+{
+    r->tensors = m->tensors;
+    r->tensor_count = m->count;
+    r->values = mixt__merge_values;
+    r->user = m;
+    MIXT_TRY(mixt__merge_compare(m, r->dtype));
+    report->difference = m->difference;
+    report->largest = m->largest;
+    return MIXT_OK;
+}
+
+static mixt_status export_run(const char *run, mixt__export_inputs *x, const mixt_export_options *o, mixt__merge *merge,
                               mixt_export_report *report)
 {
     const mixt_config *config = x->config;
@@ -99,6 +148,11 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
                    : mixt__give_text(&report->folder, "%s/export", run));
     if (strlen(report->folder) >= LONGEST)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    MIXT_TRY(check_adapters(run, config, o));
+    if (o->adapter)
+        return export_adapter(run, o, report);
+    if (o->merged)
+        MIXT_TRY(mixt__merge_open(merge, run, o->weights ? o->weights : "final"));
     r.folder = report->folder;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(mixt__experiment_names(config, &r.names, &r.facts));
@@ -113,6 +167,8 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
     MIXT_TRY(mixt__export_inputs_open(x, &r));
     report->tokens_unknown = x->unknown;
     MIXT_TRY(keep_others(run, &r, x));
+    if (o->merged)
+        MIXT_TRY(take_merged(&r, merge, report));
     bool made;
     MIXT_TRY(make_folder(r.folder, &made));
     mixt__name_differs differs;
@@ -131,7 +187,7 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     mixt_config *config;
     mixt_export_report own = {0};
     report = report ? report : &own;
-    *report = (mixt_export_report){0};
+    *report = (mixt_export_report){.difference = NAN, .largest = NAN};
     mixt_export_options o = MIXT_OPTIONS(mixt_export_options);
     MIXT_TRY(mixt__options(mixt_export_options, &o, options));
     MIXT_TRY(mixt__need(run));
@@ -141,8 +197,10 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     if (status == MIXT_OK)
         status = mixt__run_inputs_read(run, &inputs);
     mixt__export_inputs x = {.inputs = inputs, .config = config};
+    mixt__merge merge = {0};
     if (status == MIXT_OK)
-        status = export_run(run, &x, &o, report);
+        status = export_run(run, &x, &o, &merge, report);
+    mixt__merge_close(&merge);
     mixt__export_inputs_close(&x);
     json_decref(inputs);
     mixt_config_free(config);

@@ -8,6 +8,7 @@
 #include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
+#include "run/open/merge.h"
 #include "run/open/weights.h"
 #include "store/file.h"
 #include "store/gguf_model.h"
@@ -29,6 +30,7 @@ typedef struct maker {
     mixt_gguf_report *report;
     mixt__gguf_type type;
     mixt__view *view;
+    mixt__merge merge;            // of a run with adapters
     json_t *model_config;         // config.json, or what it would be
     char config_path[PATH_BYTES]; // for messages
     mixt__gguf_vocabulary vocabulary;
@@ -132,6 +134,13 @@ static mixt_status of_config(maker *m, const char *weights, mixt__export_inputs 
                           m->source, m->source);
     m->vocabulary.kind = mixt_tokenizer_describe(x->tokenizer).kind;
     m->vocabulary.folder = mixt__config_string(x->config, MIXT_KEY_DATA_VOCAB);
+    if (mixt__config_int(x->config, MIXT_KEY_LORA_RANK)) { // one model, with its adapters in it
+        MIXT_TRY(mixt__merge_open(&m->merge, m->source, m->options->weights ? m->options->weights : "final"));
+        r.tensors = m->merge.tensors;
+        r.tensor_count = m->merge.count;
+        r.values = mixt__merge_values;
+        r.user = &m->merge;
+    }
     return of_view(m, &r);
 }
 
@@ -147,6 +156,7 @@ static mixt_status of_run(maker *m, const char *weights)
     mixt__export_inputs x = {.inputs = inputs, .config = config};
     if (status == MIXT_OK)
         status = of_config(m, weights, &x);
+    mixt__merge_close(&m->merge);
     mixt__export_inputs_close(&x);
     json_decref(inputs);
     mixt_config_free(config);
