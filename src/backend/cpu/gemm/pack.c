@@ -8,6 +8,7 @@
 #include "backend/cpu/gemm/plan.h"
 
 #include "num/num.h"
+#include "num/nf4.h"
 #include "num/quantise.h"
 
 enum { CHUNK = 128 }; // rows of B gathered at once on the way to pairs; a multiple of every kernel's step
