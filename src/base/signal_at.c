@@ -51,7 +51,7 @@ mixt_status mixt__signal_check(void)
     return due.number || !*text
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_ARGUMENT,
-                            "MIXT_SIGNAL: '%s' is no signal at a place: expected SIGNAL@PLACE:N with HUP, INT, KILL, "
+                            "MIXT_SIGNAL: '%s' is not a signal at a place: expected SIGNAL@PLACE:N with HUP, INT, KILL, "
                             "TERM, USR1 or USR2, write, update or validation, and a number from 1, as in KILL@write:30",
                             text);
 }

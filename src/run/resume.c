@@ -370,7 +370,8 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
     const char *device = json_string_value(json_object_get(before, "device"));
     MIXT_TRY(mixt__resume_data_check(run, json_string_value(json_object_get(before, "data")),
                                      json_string_value(json_object_get(now, "data"))));
-    if (!json_equal(json_object_get(before, "base"), json_object_get(now, "base")))
+    const json_t *base = json_object_get(now, "base"), *base_then = json_object_get(before, "base");
+    if (base && base_then && !json_equal(base_then, base))
         return mixt__fail(
             MIXT_ERROR_DATA, "%s cannot resume: init=%s is not what the run began with (checksum %s -> %s)", r->run,
             mixt__config_string(run->config, MIXT_KEY_INIT), json_string_value(json_object_get(before, "base")),

@@ -41,7 +41,7 @@ static mixt_status refuse(const mixt_run *run, const json_t *inputs, const char 
 {
     return mixt__fail(
         MIXT_ERROR_DATA,
-        "%s cannot go on with other data than it was begun with: %s at %s differ from what they were: %s -> "
+        "%s cannot resume with other data than it was begun with: %s at %s differ from what they were: %s -> "
         "%s. Name where the run's own data lies now with data.path=…, or go on with this one with --allow "
         "data",
         run->resume.run, what_differs(run, inputs), mixt__config_string(run->config, MIXT_KEY_DATA_PATH), before, now);
@@ -64,7 +64,7 @@ mixt_status mixt__resume_data_check(mixt_run *run, const char *before, const cha
     if (e->remembered_facts)
         MIXT_TRY(mixt__without_data_check(run->config, r->run, e->remembered_facts, e->train));
     mixt__run_note(run, true,
-                   "%s goes on with other data than it was begun with: %s -> %s (normalised as the run's was)", r->run,
+                   "%s continues with other data than it was begun with: %s -> %s (normalised as the run's was)", r->run,
                    before, now);
     return MIXT_OK;
 }

@@ -232,7 +232,7 @@ static mixt_status read_number(const mixt__name_field *field, const json_t *foun
         }
         return !found || json_is_null(found) || tokens
                    ? MIXT_OK
-                   : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is no whole number", path, field->key);
+                   : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is not a whole number", path, field->key);
     }
     int64_t number = json_integer_value(found);
     if (number < 0 || number > INT32_MAX)

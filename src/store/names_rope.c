@@ -160,7 +160,7 @@ static mixt_status read_local(const mixt__names *names, const json_t *config, co
                           type);
     if (names->rope_local > 0 &&
         !(take(config, "rope_local_base_freq", &f->rope_local) && take(local, "rope_theta", &f->rope_local)))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: rope_local_base_freq is no number", path);
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: rope_local_base_freq is not a number", path);
     *scaling = full ? full : *scaling;
     return MIXT_OK;
 }

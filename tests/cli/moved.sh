@@ -41,7 +41,7 @@ run eval straight data.path=new/rows.csv || fail "eval with the new place: $(cat
 rows 500 >other.csv
 cp -r run before2
 run train --resume run train.steps=35 data.path=other.csv && fail "other data is taken"
-says 'cannot go on with other data than it was begun with: both of its parts at other.csv differ'
+says 'cannot resume with other data than it was begun with: both of its parts at other.csv differ'
 says '--allow data'
 diff -r run before2 >/dev/null || fail "a refused set changed the run"
 run train --resume run train.steps=35 data.path=other.csv --allow data || fail "other data, allowed: $(cat err)"

@@ -300,7 +300,7 @@ done
 cp kept.txt text.txt
 sed -i "s/line 100 /line 10O /" text.txt
 "$mixt" train --resume gpt-all -q train.steps=70 2>err && fail "other data is not refused"
-grep -q 'cannot go on with other data' err || { fail "other data: message"; cat err; }
+grep -q 'cannot resume with other data' err || { fail "other data: message"; cat err; }
 
 # ---- in another directory; for longer; from a run that has no checkpoint yet; twice at once ----
 

@@ -91,8 +91,8 @@ static void test_every_pair(void **state)
 {
     (void)state;
     static char src[COUNT * 8], dst[COUNT * 8 + 1];
-    for (int s = 1; s < MIXT_DTYPE_COUNT; s++)
-        for (int d = 1; d < MIXT_DTYPE_COUNT; d++) {
+    for (int s = 1; s < MIXT_DTYPE_NF4; s++)
+        for (int d = 1; d < MIXT_DTYPE_NF4; d++) {
             mixt_dtype from = (mixt_dtype)s, to = (mixt_dtype)d;
             fill(src, from, COUNT);
             memset(dst, 0x5a, sizeof dst);
@@ -320,7 +320,7 @@ static void test_load_and_store(void **state)
 {
     (void)state;
     char array[3 * 8];
-    for (int d = 1; d < MIXT_DTYPE_COUNT; d++) {
+    for (int d = 1; d < MIXT_DTYPE_NF4; d++) {
         memset(array, 0, sizeof array);
         mixt__store(array, (mixt_dtype)d, 2, 5);
         assert_true(mixt__load(array, (mixt_dtype)d, 2) == 5);

@@ -112,7 +112,7 @@ static void test_bad_arrays(void **state)
     write_npy("x.npy", "<f4", "(3,)", x, 12);
     check_bad(y, MIXT_ERROR_DATA, "[3]", "2 to");
     write_npy("x.npy", "<f4", "(0, 2)", x, 0);
-    check_bad(y, MIXT_ERROR_DATA, "[0, 2]", "nothing");
+    check_bad(y, MIXT_ERROR_DATA, "[0, 2]", "no elements");
     write_npy("x.npy", "<f4", "(3, 1)", x, 12);
     check_bad(y, MIXT_ERROR_DATA, "2 labels", "3 samples");
     check_bad(MIXT_OPTIONS(mixt_data_options), MIXT_ERROR_DATA, "y.npy: 2 labels", "3 samples"); // found by its name

@@ -311,7 +311,7 @@ static void bad_sizes_are_refused(void **state)
     expect_refused("mlp", digits, (mixt__model_sizes){.classes = 5}, "classes 5, but the data has 10");
     expect_refused("mlp", digits, (mixt__model_sizes){.hidden = {3, 0}, .hidden_count = 2}, "hidden 0");
     expect_refused("resnet", digits, (mixt__model_sizes){.depth = 51}, "no depth 51; there are 18, 34, 50");
-    expect_refused("convnet", images(3, 28, 1, 10), none, "at most 1 channels fit");
+    expect_refused("convnet", images(3, 28, 1, 10), none, "use at most 1 channels");
     expect_refused("c3d", digits, none,
                    "model c3d needs clips (frames, height, width, channels), the data has (28, 28, 1) images");
     expect_refused("convnet", clips(16, 32, 32, 1, 40), none, "the data has (16, 32, 32, 1) clips");

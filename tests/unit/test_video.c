@@ -168,7 +168,7 @@ static void bad_clips_are_named(void **state)
     refused_set("train/run/empty: a clip without frames (", MIXT_ERROR_DATA);
     write_ramp("train/run/empty/0.pgm", SIDE, SIDE, 0);
     write_ramp("train/run/empty/1.pgm", SIDE, SIDE, 0);
-    refused_set("train/run/empty: a clip of 2 frames, but a sample has 3 frames", MIXT_ERROR_DATA);
+    refused_set("train/run/empty: a clip of 2 frames, but a sample has 3: lower data.frames", MIXT_ERROR_DATA);
     write_ramp("train/run/empty/2.pgm", SIDE, SIDE + 1, 0);
     mixt_data_options plain = as_they_are(); // nothing is measured, so that it opens
     mixt_data *data = open_ok("video:%s", plain);
