@@ -6,6 +6,7 @@
 #include "models/models.h"
 #include "run/open/inputs.h"
 #include "run/open/net_sizes.h"
+#include "store/file.h"
 #include "store/json.h"
 
 #include <stdio.h>
@@ -161,6 +162,9 @@ mixt_status mixt__hf_folder_fill(mixt_config *config)
     if (entry->input == MIXT_MODEL_TEXTS &&
         mixt__hf_folder_has_tokenizer(folder)) // tokens of other words would be noise
         MIXT_TRY(mixt__net_size_set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
+    const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
+    if (entry->uses & MIXT_USES_ROPE && *vocab && mixt__same_file(vocab, folder)) // tables have rows to spare
+        MIXT_TRY(mixt__net_size_set_number(config, true, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
     return set_sizes(config, entry, &facts, true, path);
 }
 
