@@ -204,6 +204,7 @@ static void what_is_wrong_is_named(void **state)
     expect_refused(PLAIN, "\n\n", "rows.jsonl: no rows in it");
     expect_refused(PLAIN, "[{\"text\": \"a\"}, ]", "a comma, and no row behind it");
     expect_refused(PLAIN, "[{\"text\": \"a\"}", "the file ends before its array does");
+    expect_refused(PLAIN, "[{\"text\": \"a\"}}, {\"text\": \"b\"}]", "line 1: a '}' that closes nothing");
     expect_refused(PLAIN, "[{\"text\": \"a\"}] x", "there is more behind the array's ']'");
     expect_refused(PLAIN, "[{\"text\": \"a\"},\n\n{\"text\": \"b\" \"c\"}]", "line 3: not JSON");
     expect_refused(NULL, good, "conversations become text by a model's chat template");

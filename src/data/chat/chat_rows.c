@@ -79,6 +79,9 @@ static mixt_status find_elements(mixt__chat_rows *rows, int64_t at, int64_t line
         at = end = end_of_element(file, at, &line);
         while (end > begin && is_blank(file->bytes[end - 1]))
             end--;
+        if (at < file->size && file->bytes[at] == '}')
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: line %lld: a '}' that closes nothing", rows->path,
+                              (long long)line);
         MIXT_TRY(add_row(rows, begin, end, first));
         if (at < file->size && file->bytes[at] == ',') {
             at = skip_blanks(file, at + 1, &line);
