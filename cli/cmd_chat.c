@@ -168,10 +168,10 @@ static mixt_status converse(talk *t)
 static mixt_status open_chat(talk *t, const mixt_config *config)
 {
     const cli_args *args = t->args;
-    mixt_chat_options options = MIXT_OPTIONS(mixt_chat_options, .weights = cli_text(args, "checkpoint"),
-                                             .chat_template = cli_text(args, "template"),
-                                             .system = cli_text(args, "system"), .stop = cli_text(args, "stop"),
-                                             .variables = cli_text(args, "variables"), .most = cli_int(args, "tokens"));
+    mixt_chat_options options = MIXT_OPTIONS(
+        mixt_chat_options, .weights = cli_text(args, "checkpoint"), .adapter = cli_text(args, "adapter"),
+        .chat_template = cli_text(args, "template"), .system = cli_text(args, "system"), .stop = cli_text(args, "stop"),
+        .variables = cli_text(args, "variables"), .most = cli_int(args, "tokens"));
     options.sampling = (mixt_sampling){.temperature = cli_number(args, "temperature"),
                                        .top_k = cli_int(args, "top-k"),
                                        .top_p = cli_number(args, "top-p"),
@@ -224,6 +224,8 @@ const cli_command cli_chat = {
                    .help = "run directory written by 'mixt train' or 'mixt finetune', or a Hugging Face folder"}},
     .options =
         {
+            {"adapter", 'a', CLI_TEXT, "DIR",
+             .help = "adapter for a Hugging Face folder: adapter_model.safetensors and adapter_config.json"},
             {"system", .kind = CLI_TEXT, .metavar = "TEXT", .help = "the system message"},
             {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "also end an answer before this text"},
             {"template", .kind = CLI_TEXT, .metavar = "FILE", .help = "chat template to use instead of the folder's"},
@@ -247,6 +249,7 @@ const cli_command cli_chat = {
         {
             {"mixt chat runs/tuned", "a conversation"},
             {"mixt chat Qwen3-0.6B --system 'Answer in one sentence.' -t 0", "with a system message, greedy"},
+            {"mixt chat Qwen3-0.6B --adapter runs/tuned/adapter", "with an adapter of mixt or PEFT"},
             {"mixt chat runs/tuned --json <questions.txt", "one answer per line, as JSON"},
         },
     .see_also = "generate|finetune",

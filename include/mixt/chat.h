@@ -94,6 +94,8 @@ typedef struct mixt_chat mixt_chat;
 typedef struct mixt_chat_options {
     size_t struct_size;
     const char *weights;       /**< of a run: as in mixt_generator_load; default NULL: "final" */
+    const char *adapter;       /**< beside the weights of a Hugging Face folder: a folder with adapter_model.safetensors
+                                    and adapter_config.json, of mixt or PEFT; default NULL: none */
     const char *chat_template; /**< a file of Jinja; default NULL: that of the folder */
     const char *system;        /**< what the conversation begins with, as the system's message; default NULL: nothing */
     const char *variables;     /**< JSON object of what the template sees beside messages; default NULL */

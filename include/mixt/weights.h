@@ -110,6 +110,8 @@ typedef struct mixt_gguf_report {
  * Writes a language model as one GGUF file, for llama.cpp: weights, tokenizer and template of conversations. Q8_0 and
  * Q4_0 are ggml's own blocks; of Q4_0, the output head (or the embedding that is it) stays in Q8_0. What GGUF's
  * architecture would compute otherwise is refused by name.
+ * Of a run whose weights are adapters the adapter alone is written (adapter-TYPE.gguf), which llama.cpp puts beside the
+ * model.
  * @param run folder of a run, or a Hugging Face folder with config.json, weights and a tokenizer.
  * @param options NULL: all defaults.
  * @param report may be NULL. Its texts are the caller's, also after a failure.

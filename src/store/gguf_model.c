@@ -142,8 +142,7 @@ static bool is_named(const char *pattern, const char *name, int64_t *layer)
     return !*name;
 }
 
-/** The row for a tensor there, whose name may leave its beginning ("model.") away; NULL: there is none. */
-static const mixt__gguf_name *row_of(const mixt__gguf_family *family, const char *name, int64_t *layer)
+const mixt__gguf_name *mixt__gguf_row_of(const mixt__gguf_family *family, const char *name, int64_t *layer)
 {
     for (const mixt__gguf_name *row = family->names; row->there; row++) {
         const char *dot = strchr(row->there, '.');
@@ -164,8 +163,7 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-/** A row's name with the layer's number in it. */
-static const char *print_name(mixt__gguf_model *m, const mixt__gguf_name *row, int64_t layer)
+const char *mixt__gguf_name_of(mixt__gguf_model *m, const mixt__gguf_name *row, int64_t layer)
 {
     const char *at = strchr(row->name, '#');
     return at ? mixt__arena_printf(&m->arena, "%.*s%lld%s", (int)(at - row->name), row->name, (long long)layer, at + 1)
@@ -188,7 +186,7 @@ static mixt__gguf_type type_of(const mixt__gguf_model *m, const mixt__gguf_tenso
 
 /* ---- tensors ---- */
 
-static mixt_status add(mixt__gguf_model *m, const mixt__gguf_tensor *tensor, const mixt__gguf_source *source)
+mixt_status mixt__gguf_model_push(mixt__gguf_model *m, const mixt__gguf_tensor *tensor, const mixt__gguf_source *source)
 {
     if (!tensor->name || !mixt__grow((void **)&m->tensors, &m->capacity, m->count, sizeof *m->tensors) ||
         !mixt__grow((void **)&m->sources, &m->source_capacity, m->count, sizeof *m->sources))
@@ -202,7 +200,7 @@ mixt_status mixt__gguf_model_add(mixt__gguf_model *m, const char *name, float *v
 {
     mixt__gguf_tensor t = {.name = name, .type = MIXT_GGUF_F32, .rank = 1, .dims = {count}};
     mixt__gguf_source s = {.there = -1, .values = values};
-    return add(m, &t, &s);
+    return mixt__gguf_model_push(m, &t, &s);
 }
 
 static mixt_status add_tensor(mixt__gguf_model *m, int64_t index, const mixt__gguf_name *row, int64_t layer)
@@ -219,7 +217,7 @@ static mixt_status add_tensor(mixt__gguf_model *m, int64_t index, const mixt__gg
     mixt__gguf_source s = {.there = index, .move = rotated && !f->pairs ? MIXT_GGUF_AS_IS : row->move};
     s.heads = row->move == MIXT_GGUF_KEYS ? m->kv_heads : m->heads;
     s.add = row->move == MIXT_GGUF_NORM && f->plus_one;
-    mixt__gguf_tensor t = {.name = print_name(m, row, layer), .rank = there->rank};
+    mixt__gguf_tensor t = {.name = mixt__gguf_name_of(m, row, layer), .rank = there->rank};
     t.dims[0] = there->dims[0];
     t.dims[1] = there->dims[1];
     t.whole = s.move == MIXT_GGUF_TURNED && there->rank == 2;
@@ -230,7 +228,7 @@ static mixt_status add_tensor(mixt__gguf_model *m, int64_t index, const mixt__gg
     if (rotated && f->pairs && there->dims[0] != s.heads * m->head)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' has %lld rows, not %lld heads of %lld", there->name,
                           (long long)there->dims[0], (long long)s.heads, (long long)m->head);
-    return add(m, &t, &s);
+    return mixt__gguf_model_push(m, &t, &s);
 }
 
 /** Whether a tensor there is the output head, of a model whose head is the embedding. */
@@ -246,7 +244,7 @@ static mixt_status find_tensors(mixt__gguf_model *m)
     int64_t embedding = -1, layer;
     bool head = false;
     for (int64_t i = 0; i < m->view->count; i++) {
-        const mixt__gguf_name *row = row_of(m->family, m->view->tensors[i].name, &layer);
+        const mixt__gguf_name *row = mixt__gguf_row_of(m->family, m->view->tensors[i].name, &layer);
         if (!row && !is_ignored(m->view->tensors[i].name))
             return mixt__fail(MIXT_ERROR_UNSUPPORTED, "tensor '%s': GGUF's architecture %s has no place for it",
                               m->view->tensors[i].name, m->family->architecture);
@@ -287,8 +285,8 @@ static mixt_status read_sizes(mixt__gguf_model *m)
     return MIXT_OK;
 }
 
-mixt_status mixt__gguf_model_open(mixt__gguf_model *m, const char *path, const json_t *config, mixt__view *view,
-                                  mixt__gguf_type type)
+mixt_status mixt__gguf_model_begin(mixt__gguf_model *m, const char *path, const json_t *config, mixt__view *view,
+                                   mixt__gguf_type type)
 {
     const char *name = json_string_value(json_object_get(config, "model_type"));
     *m = (mixt__gguf_model){.path = path, .config = config, .view = view, .type = type};
@@ -300,7 +298,13 @@ mixt_status mixt__gguf_model_open(mixt__gguf_model *m, const char *path, const j
                           "%s: model_type '%s' cannot be written as GGUF here: llama, mistral, smollm3, qwen2, qwen3, "
                           "phi3, gemma2, gemma3_text, olmo2 and gpt2 can",
                           path, name ? name : "");
-    MIXT_TRY(read_sizes(m));
+    return read_sizes(m);
+}
+
+mixt_status mixt__gguf_model_open(mixt__gguf_model *m, const char *path, const json_t *config, mixt__view *view,
+                                  mixt__gguf_type type)
+{
+    MIXT_TRY(mixt__gguf_model_begin(m, path, config, view, type));
     return find_tensors(m);
 }
 

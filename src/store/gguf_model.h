@@ -65,6 +65,15 @@ typedef struct mixt__gguf_model {
 /** The architecture of a config.json; MIXT_ERROR_UNSUPPORTED names it where GGUF has none for it here. */
 mixt_status mixt__gguf_model_open(mixt__gguf_model *model, const char *path, const json_t *config, mixt__view *view,
                                   mixt__gguf_type type);
+/** The family and sizes alone. */
+mixt_status mixt__gguf_model_begin(mixt__gguf_model *model, const char *path, const json_t *config, mixt__view *view,
+                                   mixt__gguf_type type);
+/** An adapter of PEFT's (LoRA) as a file of its own, for the model of a config.json (gguf_adapter.c).
+ *  @param about adapter_config.json */
+mixt_status mixt__gguf_adapter_open(mixt__gguf_model *model, const char *path, const json_t *config, mixt__view *view,
+                                    mixt__gguf_type type);
+mixt_status mixt__gguf_adapter_fields(const mixt__gguf_model *model, const json_t *about, mixt__gguf_fields *fields,
+                                      const char *name);
 void mixt__gguf_model_close(mixt__gguf_model *model);
 /** Keys of the model, general.architecture first. */
 mixt_status mixt__gguf_model_fields(mixt__gguf_model *model, mixt__gguf_fields *fields, const char *name);
@@ -79,6 +88,13 @@ void mixt__gguf_model_put_real(const mixt__gguf_model *model, mixt__gguf_fields 
 /** Rotary positions: their keys, and tensors of factors (gguf_rope.c). */
 mixt_status mixt__gguf_rope_fields(mixt__gguf_model *model, mixt__gguf_fields *fields);
 mixt_status mixt__gguf_rope_tensors(mixt__gguf_model *model);
+/** Adds a tensor of the file. */
+mixt_status mixt__gguf_model_push(mixt__gguf_model *model, const mixt__gguf_tensor *tensor,
+                                  const mixt__gguf_source *source);
+/** The row for a tensor there, whose name may leave its beginning ("model.") away; NULL: there is none. */
+const mixt__gguf_name *mixt__gguf_row_of(const mixt__gguf_family *family, const char *name, int64_t *layer);
+/** A row's name with the layer's number in it; NULL: no memory. */
+const char *mixt__gguf_name_of(mixt__gguf_model *model, const mixt__gguf_name *row, int64_t layer);
 /** Adds a tensor that is made. `values` in the model's arena. */
 mixt_status mixt__gguf_model_add(mixt__gguf_model *model, const char *name, float *values, int64_t count);
 

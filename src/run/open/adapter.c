@@ -92,12 +92,12 @@ static void close_listing(listing *l)
     mixt__free(l->beside);
 }
 
-static mixt_status open_listing(listing *l, const mixt__experiment *e)
+static mixt_status open_listing(listing *l, const mixt_config *config, mixt__params *params)
 {
     const mixt__names *names;
     mixt__name_facts facts;
-    *l = (listing){.params = mixt__trainer_params(e->trainer->inner)};
-    MIXT_TRY(mixt__experiment_names(e->config, &names, &facts));
+    *l = (listing){.params = params};
+    MIXT_TRY(mixt__experiment_names(config, &names, &facts));
     int64_t count = l->params->count;
     l->here = mixt__alloc((size_t)(count + 1) * sizeof *l->here);
     l->beside = mixt__alloc((size_t)(count + 1) * sizeof *l->beside);
@@ -139,7 +139,7 @@ mixt_status mixt__experiment_adapter_init(mixt__experiment *e, bool load, mixt__
     listing l;
     if (!*folder)
         return MIXT_OK;
-    mixt_status status = open_listing(&l, e);
+    mixt_status status = open_listing(&l, e->config, mixt__trainer_params(e->trainer->inner));
     if (status == MIXT_OK)
         status = mixt__adapter_open(&l.plan, folder, &file);
     if (status == MIXT_OK && load)
@@ -148,6 +148,20 @@ mixt_status mixt__experiment_adapter_init(mixt__experiment *e, bool load, mixt__
         status = read_all(&l, file);
     if (status == MIXT_OK && note)
         note(user, "lora.init: %lld tensors of %s", (long long)file->count, folder);
+    mixt__safetensors_close(file);
+    close_listing(&l);
+    return status;
+}
+
+mixt_status mixt__adapter_load(const mixt_config *config, mixt__params *params)
+{
+    mixt__safetensors *file = NULL;
+    listing l;
+    mixt_status status = open_listing(&l, config, params);
+    if (status == MIXT_OK)
+        status = mixt__adapter_open(&l.plan, mixt__config_string(config, MIXT_KEY_LORA_INIT), &file);
+    if (status == MIXT_OK)
+        status = read_all(&l, file);
     mixt__safetensors_close(file);
     close_listing(&l);
     return status;
@@ -180,7 +194,7 @@ mixt_status mixt__experiment_adapter_write(mixt__experiment *e, const char *fold
     facts.base = mixt__config_string(e->config, MIXT_KEY_INIT);
     facts.task = task_of(e->config);
     listing l;
-    mixt_status status = open_listing(&l, e);
+    mixt_status status = open_listing(&l, e->config, mixt__trainer_params(e->trainer->inner));
     if (status == MIXT_OK)
         status = mixt__adapter_write(&l.plan, &facts, folder, overwrite, value_of, l.params);
     if (tensors)

@@ -21,5 +21,7 @@ bool mixt__adapter_only(const mixt_config *config);
 json_t *mixt__adapter_base_sum(mixt__experiment *e);
 /** Loads weights of a run, with those that its file leaves away: what the run began with. */
 mixt_status mixt__experiment_load_weights(mixt__experiment *e, const char *path);
+/** Loads the adapter that `lora.init` names into parameters that hold all other weights already. */
+mixt_status mixt__adapter_load(const mixt_config *config, mixt__params *params);
 
 #endif

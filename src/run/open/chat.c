@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "data/chat/ends.h"
 #include "data/data.h"
+#include "run/open/generator.h"
 #include "run/open/inputs.h"
 #include "store/json.h"
 
@@ -90,7 +91,7 @@ static mixt_status fill(mixt_chat *c, const char *folder, const mixt_chat_option
     if (o->most < 1)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "an answer of %lld tokens at most: expected 1 or more",
                           (long long)o->most);
-    MIXT_TRY(mixt_generator_load(c->context, folder, o->weights, &c->generator, &c->tokenizer));
+    MIXT_TRY(mixt__generator_load(c->context, folder, o->weights, o->adapter, &c->generator, &c->tokenizer));
     if (!c->tokenizer)
         return mixt__fail(MIXT_ERROR_DATA,
                           "%s: has no tokenizer, without which there is no conversation: put its tokenizer.json into "
@@ -114,7 +115,7 @@ mixt_status mixt_chat_open(mixt_context *context, const char *folder, const mixt
     MIXT_TRY(mixt__need_context(context));
     MIXT_TRY(mixt__need_in(context, folder));
     MIXT_TRY(mixt__context_note(context, mixt__options(mixt_chat_options, &o, options)));
-    const char **texts[] = {&o.weights, &o.chat_template, &o.system, &o.variables, &o.stop};
+    const char **texts[] = {&o.weights, &o.adapter, &o.chat_template, &o.system, &o.variables, &o.stop};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (*texts[i] && !**texts[i])
             *texts[i] = NULL;

@@ -3,7 +3,9 @@
 #include "mixt/generate.h"
 
 #include "data/text/tokenizer.h"
+#include "run/open/adapter.h"
 #include "run/open/experiment.h"
+#include "run/open/generator.h"
 #include "run/open/hf_folder.h"
 #include "run/open/init.h"
 #include "run/open/inputs.h"
@@ -211,24 +213,55 @@ static mixt_status load(mixt_context *context, const mixt_config *config, const 
     return open_generator(context, config, entry, path, foreign ? folder : NULL, tokenizer, generator);
 }
 
-mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
-                                mixt_generator **generator, mixt_tokenizer **tokenizer)
+/** A Hugging Face folder with an adapter beside it: the configuration says so. */
+static mixt_status name_adapter(mixt_config *config, const char *folder, const char *adapter)
+{
+    char setting[MIXT_WEIGHTS_PATH + 16];
+    if (!mixt__hf_folder_is(folder))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: an adapter is put beside a Hugging Face folder; a run has its own already", folder);
+    snprintf(setting, sizeof setting, "init=%s", folder);
+    MIXT_TRY(mixt_config_set(config, setting, "adapter"));
+    snprintf(setting, sizeof setting, "lora.init=%s", adapter);
+    MIXT_TRY(mixt_config_set(config, setting, "adapter"));
+    return mixt__adapter_config_fill(config);
+}
+
+static mixt_status load_all(mixt_context *context, const char *folder, const char *weights, const char *adapter,
+                            mixt_generator **generator, mixt_tokenizer **tokenizer)
 {
     mixt_config *config;
-    MIXT_TRY(mixt__need_made(context, "context"));
-    MIXT_TRY(mixt__need_in(context, folder));
-    MIXT_TRY(mixt__need_in(context, generator));
-    MIXT_TRY(mixt__need_in(context, tokenizer));
-    *generator = NULL;
-    *tokenizer = NULL;
-    MIXT_TRY(mixt__context_note(context, mixt_run_folder_config(folder, &config)));
+    MIXT_TRY(mixt_run_folder_config(folder, &config));
     mixt_status status = mixt__run_inputs_vocab(folder, config);
+    if (status == MIXT_OK && adapter)
+        status = name_adapter(config, folder, adapter);
     if (status == MIXT_OK)
         status = load(context, config, folder, weights ? weights : "final", generator, tokenizer);
+    if (status == MIXT_OK && adapter)
+        status = mixt__adapter_load(config, (*generator)->inner.params);
     mixt_config_free(config);
+    return status;
+}
+
+mixt_status mixt__generator_load(mixt_context *context, const char *folder, const char *weights, const char *adapter,
+                                 mixt_generator **generator, mixt_tokenizer **tokenizer)
+{
+    *generator = NULL;
+    *tokenizer = NULL;
+    mixt_status status = load_all(context, folder, weights, adapter, generator, tokenizer);
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt_tokenizer_close(*tokenizer);
     *tokenizer = NULL;
     return mixt__context_note(context, status);
+}
+
+mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
+                                mixt_generator **generator, mixt_tokenizer **tokenizer)
+{
+    MIXT_TRY(mixt__need_made(context, "context"));
+    MIXT_TRY(mixt__need_in(context, folder));
+    MIXT_TRY(mixt__need_in(context, generator));
+    MIXT_TRY(mixt__need_in(context, tokenizer));
+    return mixt__generator_load(context, folder, weights, NULL, generator, tokenizer);
 }

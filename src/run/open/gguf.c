@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "data/text/gguf_tokens.h"
+#include "run/open/adapter.h"
 #include "run/open/experiment.h"
 #include "run/open/export_inputs.h"
 #include "run/open/hf_folder.h"
@@ -163,16 +164,82 @@ static mixt_status of_run(maker *m, const char *weights)
     return status;
 }
 
-/* ---- both ---- */
+/* ---- a run's adapter ---- */
+
+static mixt_status read_object(const char *path, json_t **object)
+{
+    mixt__bytes file;
+    MIXT_TRY(mixt__bytes_read(path, &file));
+    mixt_status status = mixt__json_parse(path, file.bytes, (size_t)file.size, 0, object);
+    mixt__bytes_free(&file);
+    return status;
+}
+
+static mixt_status write_adapter(maker *m, const json_t *about)
+{
+    mixt__gguf_model model;
+    mixt__gguf_fields fields = {0};
+    char name[256];
+    base_name(m->source, name, sizeof name);
+    mixt_status status = mixt__gguf_adapter_open(&model, m->config_path, m->model_config, m->view, m->type);
+    if (status == MIXT_OK)
+        status = mixt__gguf_adapter_fields(&model, about, &fields, name);
+    if (status == MIXT_OK)
+        status = mixt__gguf_write(m->report->file, m->options->overwrite, &fields, model.tensors, model.count,
+                                  mixt__gguf_model_rows, &model, &m->report->bytes);
+    if (status == MIXT_OK)
+        status = mixt__give_text(&m->report->note,
+                                 "an adapter (LoRA) alone: llama.cpp puts it beside the model of %s "
+                                 "(--lora)",
+                                 m->config_path);
+    m->report->tensors = model.count;
+    m->report->architecture = model.family ? model.family->architecture : NULL;
+    mixt__gguf_fields_free(&fields);
+    mixt__gguf_model_close(&model);
+    return status;
+}
+
+/** The model that it stands beside says what it is. */
+static mixt_status of_adapter(maker *m)
+{
+    char path[PATH_BYTES];
+    mixt_config *config;
+    json_t *about = NULL;
+    MIXT_TRY(mixt_run_folder_config(m->source, &config));
+    const char *base = mixt__config_string(config, MIXT_KEY_INIT);
+    mixt_status status =
+        mixt__hf_folder_is(base)
+            ? MIXT_OK
+            : mixt__fail(
+                  MIXT_ERROR_FILE,
+                  "%s: its adapter stands beside the weights of '%s', which is no Hugging Face folder (any more)",
+                  m->source, base);
+    snprintf(m->config_path, sizeof m->config_path, "%s/config.json", base);
+    mixt_config_free(config);
+    if (status == MIXT_OK)
+        status = read_object(m->config_path, &m->model_config);
+    snprintf(path, sizeof path, "%s/" MIXT_ADAPTER_FOLDER "/adapter_config.json", m->source);
+    if (status == MIXT_OK)
+        status = read_object(path, &about);
+    snprintf(path, sizeof path, "%s/" MIXT_ADAPTER_FOLDER "/adapter_model.safetensors", m->source);
+    if (status == MIXT_OK)
+        status = mixt__view_open(path, &m->view);
+    if (status == MIXT_OK)
+        status = write_adapter(m, about);
+    json_decref(about);
+    return status;
+}
+
+/* ---- all ---- */
 
 /** Names the file: chosen, or export/ of a run, made where it is missing, and beside a folder's weights. */
-static mixt_status name_file(maker *m, bool run)
+static mixt_status name_file(maker *m, bool run, bool adapter)
 {
     const char *given = m->options->file, *type = mixt__gguf_type_name(m->type);
     struct stat facts;
-    MIXT_TRY(given && *given
-                 ? mixt__give_text(&m->report->file, "%s", given)
-                 : mixt__give_text(&m->report->file, "%s%s/model-%s.gguf", m->source, run ? "/export" : "", type));
+    MIXT_TRY(given && *given ? mixt__give_text(&m->report->file, "%s", given)
+                             : mixt__give_text(&m->report->file, "%s%s/%s-%s.gguf", m->source, run ? "/export" : "",
+                                               adapter ? "adapter" : "model", type));
     if (!m->options->overwrite && !lstat(m->report->file, &facts))
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: exists already and is not overwritten unless you ask for it (--overwrite)",
@@ -191,11 +258,17 @@ static mixt_status write_all(maker *m)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "GGUF of type '%s': expected f32, f16, bf16, q8_0 or q4_0", type);
     m->type = (mixt__gguf_type)number;
     MIXT_TRY(mixt__run_folder_weights(m->source, which, weights, sizeof weights));
-    MIXT_TRY(name_file(m, run));
+    bool adapter = false;
+    if (run)
+        MIXT_TRY(mixt__weights_are_partial(weights, &adapter));
+    if (adapter && strcmp(which, "final"))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the adapter of a checkpoint is not written, but the final one",
+                          m->source);
+    MIXT_TRY(name_file(m, run, adapter));
     bool own = run && !(m->options->file && *m->options->file);
     bool made =
         own && snprintf(folder, sizeof folder, "%s/export", m->source) < (int)sizeof folder && !mkdir(folder, 0777);
-    mixt_status status = run ? of_run(m, weights) : of_folder(m, weights);
+    mixt_status status = adapter ? of_adapter(m) : run ? of_run(m, weights) : of_folder(m, weights);
     if (status != MIXT_OK && made)
         (void)rmdir(folder);
     return status;
