@@ -75,6 +75,7 @@ test: build-test
 test-slow: build
 	$(BUILD_TARGET) slow_tests
 	tests/slow/run.sh $(BUILD) || [ $$? = 77 ]
+	bash tests/slow/finetune.sh $(BUILD)/mixt || [ $$? = 77 ]
 
 test-steer: build
 	bash tests/slow/decisions.sh $(BUILD)/mixt 20

@@ -3,6 +3,7 @@
 
 #include "cli/json.h"
 #include "cli/rank_trace.h"
+#include "cli/shell.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 #include "cli/watch.h"
@@ -142,27 +143,12 @@ static void print_json(const mixt_run *run, const mixt_run_result *r, bool profi
     cli_json_print(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
-/** A folder's name as a word of the shell. */
-static void print_word(const char *word)
-{
-    bool plain = *word && !strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!=^%");
-    if (!plain)
-        putc('\'', stderr);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", stderr);
-        else
-            putc(*word, stderr);
-    if (!plain)
-        putc('\'', stderr);
-}
-
 /** Also under --quiet: the status tells that there is something to say. */
 static int interrupted(const mixt_run *run, const mixt_run_result *r)
 {
     fprintf(stderr, "mixt: stopped by %s after step %lld; continue with: mixt train --resume ", signal_name(r->signal),
             (long long)r->steps);
-    print_word(mixt_run_describe(run).folder);
+    cli_shell_word(stderr, mixt_run_describe(run).folder);
     putc('\n', stderr);
     return CLI_SIGNAL + r->signal;
 }

@@ -22,6 +22,7 @@
 #include "mixt/config.h"
 #include "mixt/data.h"
 #include "mixt/debug.h"
+#include "mixt/finetune.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"
 #include "mixt/judge.h"

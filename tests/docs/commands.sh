@@ -49,6 +49,10 @@ for i in $(seq 60); do echo "{\"messages\": [{\"role\": \"user\", \"content\": \
 echo '[{"role": "user", "content": "2 and 1?"}]' >messages.json
 printf 'model: llama\nnet: {layers: 2, width: 64, heads: 2}\ndata: {path: chats.jsonl, vocab: tiny-chat, seq: 64}\ntrain: {batch: 4, lr: 0.001}\n' >chat.yaml
 cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
+cp -r gpt2 gpt2-chat
+echo '{"chat_template": "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}' >gpt2-chat/tokenizer_config.json
+for i in $(seq 60); do echo "{\"messages\": [{\"role\": \"user\", \"content\": \"say $i\"}, {\"role\": \"assistant\", \"content\": \"$i!\"}]}"; done >chats.jsonl
+printf 'say 7\n' >questions.txt
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
 idx train 100
 idx t10k 40
