@@ -102,8 +102,11 @@ shortened() {
     *table*) ;; # only reads
     *verify*) echo "--steps 2 verify.lost=1000 data.limit=64 train.batch=8" ;;
     *' train '*faults=*) echo "data.limit=1024 train.batch=8" ;; # the update of the fault must come
+    *train*configs/llama*out=runs/base*) echo "train.steps=1 train.warmup=0 net.layers=1 net.width=32 net.heads=2 net.kv_heads=1 data.seq=16 train.batch=4 train.accumulate=1" ;;
     *out=runs/[ab]*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points
     *train*configs/gpt* | *plan*configs/gpt*--profile*) echo "train.steps=1 $tokens" ;;
+    *train*out=runs/first*) echo "train.steps=1 train.warmup=0 net.layers=1 net.width=32 net.heads=2 net.kv_heads=1 train.batch=4" ;; # talked to
+    *' finetune '*) echo "train.epochs=0 train.steps=2" ;;
     *train*configs/llama*) echo "train.steps=1 train.warmup=0 net.layers=1 net.width=32 net.heads=2 net.kv_heads=1 data.seq=16 train.batch=4 train.accumulate=1" ;;
     *train*configs/seq2seq*) echo "train.steps=1 train.batch=8 net.layers=1 net.width=32 net.heads=2" ;; # evaluated below
     *train*resnet50*) echo "train.steps=1 train.batch=2 net.depth=18 net.width=4" ;;
