@@ -42,7 +42,19 @@ static mixt_status write_file(const cli_args *args, const mixt_tokenizer *t)
     return MIXT_OK;
 }
 
-/** A token's text with everything but printable ASCII escaped. */
+/** Bytes of the character that begins here, beyond ASCII; 0: these bytes are none, or only a part of one. */
+static int64_t character(const unsigned char *at, int64_t size)
+{
+    int64_t length = *at >= 0xf0 && *at < 0xf5 ? 4 : *at >= 0xe0 ? 3 : *at >= 0xc2 ? 2 : 0;
+    if (length < 2 || *at >= 0xf5 || length > size || (*at == 0xc2 && at[1] < 0xa0)) // the last: control codes
+        return 0;
+    for (int64_t i = 1; i < length; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/** A token's text; what is no character, as a part of one, is escaped. */
 static void print_token(const mixt_tokenizer *t, int32_t token)
 {
     const char *bytes = "";
@@ -51,7 +63,11 @@ static void print_token(const mixt_tokenizer *t, int32_t token)
     (void)mixt_tokenizer_piece(t, token, &bytes, &size); // a token of its own
     for (int64_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)bytes[i];
-        if (c < 0x20 || c >= 0x7f || c == '\\')
+        int64_t length = character((const unsigned char *)bytes + i, size - i);
+        if (length) {
+            fwrite(bytes + i, 1, (size_t)length, stdout);
+            i += length - 1;
+        } else if (c < 0x20 || c >= 0x7f || c == '\\')
             printf(c == '\n' ? "\\n" : c == '\\' ? "\\\\" : "\\x%02x", (unsigned)c);
         else
             putchar(c);

@@ -72,11 +72,14 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
         data->kind = mixt__data_guess(data, spec);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder: check data.path", spec);
-        data->path =
-            mixt__data_kind_find(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
+        bool there = mixt__path_is_file(spec) || mixt__path_is_directory(spec); // a folder may be called "images"
+        bool word = !there && mixt__data_kind_find(spec, strlen(spec)) == data->kind;
+        data->path = word ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
     }
-    return data->path ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+    if (!data->path)
+        return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+    return mixt__foreign_check(data->path);
 }
 
 static mixt_status check_numbers(const mixt_data_options *options)
@@ -276,10 +279,10 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split,       &o->shape,  &o->labels,       &o->means,      &o->stds,
-                              &o->tokenizer,   &o->vocab,  &o->val_files,    &o->test_files, &o->source_name,
-                              &o->target_name, &o->text,   &o->users,        &o->items,      &o->columns,
-                              &o->drop,        &o->inputs, &o->chat_template};
+    const char **strings[] = {&o->split,       &o->shape,  &o->labels,        &o->means,      &o->stds,
+                              &o->tokenizer,   &o->vocab,  &o->val_files,     &o->test_files, &o->source_name,
+                              &o->target_name, &o->text,   &o->users,         &o->items,      &o->columns,
+                              &o->drop,        &o->inputs, &o->chat_template, &o->names};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);
@@ -316,6 +319,7 @@ static mixt_status finish_open(mixt_data *data)
     info->split = mixt__part_names[data->part];
     MIXT_TRY(check_target(data));
     info->target_dtype = info->target == MIXT_TARGET_VALUES ? MIXT_DTYPE_FP32 : MIXT_DTYPE_INT32;
+    MIXT_TRY(mixt__class_names_take(data));
     MIXT_TRY(mixt__data_describe_arrays(data));
     if (data->options.limit && data->options.limit < info->samples)
         info->samples = data->options.limit;

@@ -263,6 +263,16 @@ const mixt__data_kind *mixt__sniff_kind(const char *path);
 /** Refuses bytes that are no text: they hold a NUL, or more than a quarter is no UTF-8. `path` is for the message. */
 mixt_status mixt__text_check(const char *path, const unsigned char *bytes, int64_t size);
 
+// class_names.c
+
+/** Gives classes the names that options.names says, or those of options.like where the data has none. */
+mixt_status mixt__class_names_take(mixt_data *data);
+
+// foreign.c
+
+/** Refuses a file of a program whose files are not read here, with what converts it; any other passes. */
+mixt_status mixt__foreign_check(const char *path);
+
 // shape.c
 
 /** "28x28x1" to dims; every dim at least 1, rank below MIXT_MAX_RANK (one is left for the batch). */
@@ -369,6 +379,11 @@ bool mixt__parallel_languages(const char *folder, char source[3], char target[3]
 
 /** Whether the folder has folders with pictures in them. */
 bool mixt__images_are_in(const char *folder);
+
+// cifar.c
+
+/** Whether a folder, or a file, is of records as CIFAR has them, under any names. */
+bool mixt__cifar_is_in(mixt_data *data, const char *path);
 
 // idx.c, npy.c, npz.c
 

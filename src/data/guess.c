@@ -5,6 +5,7 @@
 #include "data/image/folder.h"
 #include "data/image/listed.h"
 #include "data/table/array_files.h"
+#include "data/table/json_lines.h"
 #include "data/text/inputs_text.h"
 
 #include <string.h>
@@ -22,6 +23,25 @@ static const mixt__data_kind *guess_table(const mixt_data *data, const char *pat
         return &mixt__data_images;
     bool asked = data->options.columns || data->options.drop || data->options.inputs;
     return texts || (!asked && mixt__labelled_looks(path)) ? &mixt__data_labelled : &mixt__data_csv;
+}
+
+/** Whether the first of JSON lines has a key of conversations or instructions: else the lines are a table. */
+static bool holds_conversations(const char *path)
+{
+    static const char *const keys[] = {"\"messages\"", "\"conversations\"", "\"conversation\"", "\"instruction\"",
+                                       "\"prompt\"",   "\"question\"",      "\"response\"",     "\"answer\"",
+                                       "\"output\"",   "\"completion\"",    "\"instances\""};
+    mixt__bytes file;
+    bool found = false;
+    if (mixt__bytes_read_most(path, 1 << 18, &file) != MIXT_OK)
+        return false;
+    char *end = memchr(file.bytes, '\n', (size_t)file.size);
+    if (end)
+        *end = '\0';
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        found = found || strstr((const char *)file.bytes, keys[i]);
+    mixt__bytes_free(&file);
+    return found;
 }
 
 /** The kind that a folder looks like by the files that it has. @param texts rows of a table are texts */
@@ -42,6 +62,8 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
         return &mixt__data_cifar;
     if (mixt__chat_is_in(data, path))
         return &mixt__data_chat;
+    if (mixt__cifar_is_in(data, path))
+        return &mixt__data_cifar;
     if (mixt__path_find(data, path, "train.tokens"))
         return &mixt__data_tokens;
     if (mixt__path_find(data, apart ? train : path, MIXT_CAPTIONS))
@@ -76,18 +98,22 @@ const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path)
         {".idx", &mixt__data_idx},      {".txt", &mixt__data_text},      {".txt.gz", &mixt__data_text},
         {"/train", &mixt__data_idx},    {"/test", &mixt__data_idx},      {".tokens", &mixt__data_tokens},
         {".jsonl", &mixt__data_chat},   {".jsonl.gz", &mixt__data_chat}, {".json", &mixt__data_chat},
-        {".json.gz", &mixt__data_chat},
+        {".json.gz", &mixt__data_chat}, {".ndjson", &mixt__data_chat},
     };
     const mixt__data_kind *kind = mixt__data_kind_find(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
         return kind; // "digits" for "digits:"
     if (mixt__path_is_directory(path))
         return guess_folder(data, path, texts);
+    if (mixt__json_table_is(path) && mixt__path_is_file(path) && !holds_conversations(path))
+        return guess_table(data, path, texts);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
             return endings[i].kind == &mixt__data_csv ? guess_table(data, path, texts) : endings[i].kind;
     if (!mixt__path_is_file(path))
         return NULL;
     kind = mixt__sniff_kind(path);
+    if (!kind && mixt__cifar_is_in(data, path))
+        return &mixt__data_cifar;
     return kind ? kind : &mixt__data_text;
 }

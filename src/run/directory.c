@@ -166,10 +166,10 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
     bool column = !strcmp(kind, "csv") || !strcmp(kind, "labelled") || !strcmp(kind, "images");
     if (*labels && !column && !access(labels, F_OK))
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
-    static const mixt__config_key features[] = {MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS};
+    static const mixt__config_key features[] = {MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS, MIXT_KEY_DATA_NAMES};
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
         const char *file = mixt__config_string(config, features[i]);
-        if (*file && !access(file, F_OK)) // else it lies beside the ratings
+        if (*file && !access(file, F_OK)) // else it lies beside the ratings, or is no file
             MIXT_TRY(set_absolute(config, features[i], "", file));
     }
     const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);

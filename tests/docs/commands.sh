@@ -58,6 +58,18 @@ idx train 100
 idx t10k 40
 { echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
 sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
+mkdir -p listed/images
+for i in $(seq 30); do { printf 'P5 16 16 255\n'; noise 256; } >listed/images/$i.pgm; done
+{ echo 'file,level,mood'; for i in $(seq 30); do echo "$i,$i.5,$([ $((i % 2)) = 0 ] && echo calm || echo wild)"; done; } >listed/labels.csv
+python3 - <<'PY' || fail "set.npz"
+import zipfile
+def array(shape, data):
+    head = "{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }" % shape
+    return b"\x93NUMPY\1\0\x76\0" + head.ljust(117).encode() + b"\n" + data
+with zipfile.ZipFile("set.npz", "w") as z:
+    z.writestr("pictures.npy", array("40, 8, 8", bytes(range(256)) * 10))
+    z.writestr("kind.npy", array("40,", bytes(i % 2 for i in range(40))))
+PY
 mkdir moved && cp rows.csv moved
 { cat rows.csv; echo '0.5,3,1'; } >grown.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm

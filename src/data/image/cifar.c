@@ -4,9 +4,12 @@
  * Planes are interleaved while reading, so that a table of CIFAR is one of images (32, 32, 3) like any other.
  */
 #include "data/data.h"
+#include "data/image/folder.h"
+#include "data/table/array_files.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, PIXELS = 3 * PLANE, FILES_MAX = 100 };
 enum { PUBLISHED_FILES = 5, PUBLISHED_ROWS = 10000 }; // of CIFAR-10: training files, and images in each
@@ -24,6 +27,57 @@ static const cifar_set sets[] = {
 
 enum { SET_COUNT = sizeof sets / sizeof sets[0] };
 
+/** Records of that form in files of any names: the label that counts is the last one before the pixels. */
+static const cifar_set others[] = {{NULL, NULL, "classes.txt", 256, 1}, {NULL, NULL, "classes.txt", 256, 2}};
+
+static bool is_other(const cifar_set *set)
+{
+    return set && !set->train;
+}
+
+/** The form of records that fill a file; NULL: none does. */
+static const cifar_set *form_of(const char *path)
+{
+    struct stat file;
+    size_t length = strlen(path);
+    if (length < 4 || strcmp(path + length - 4, ".bin") || stat(path, &file) || !S_ISREG(file.st_mode) || !file.st_size)
+        return NULL;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (file.st_size % (others[i].label_bytes + PIXELS) == 0)
+            return &others[i];
+    return NULL;
+}
+
+/** File number `number`, from 0, of a part in a folder with other names, in their order; NULL: there are no more.
+ *  @param set its form; NULL: not asked for */
+static const char *other_file(mixt_data *data, const char *folder, mixt__part part, int number, const cifar_set **set)
+{
+    struct dirent **entries;
+    int count;
+    const char *found = NULL;
+    if (!mixt__path_is_directory(folder)) {
+        if (set)
+            *set = form_of(folder);
+        return part == MIXT_PART_TRAIN && number == 0 && form_of(folder) ? folder : NULL;
+    }
+    if (mixt__folder_scan(folder, &entries, &count) != MIXT_OK)
+        return NULL;
+    for (int i = 0; i < count && !found; i++) {
+        mixt__part says;
+        mixt__array_role role;
+        mixt__array_name(entries[i]->d_name, &says, &role);
+        const char *path = mixt__arena_printf(&data->arena, "%s/%s", folder, entries[i]->d_name);
+        const cifar_set *form = path ? form_of(path) : NULL;
+        if (!form || (says == MIXT_PART_ALL ? MIXT_PART_TRAIN : says) != part || number-- > 0)
+            continue;
+        found = path;
+        if (set)
+            *set = form;
+    }
+    mixt__folder_free(entries, count);
+    return found;
+}
+
 static const char *file_of(mixt_data *data, const char *pattern, int number)
 {
     char name[64];
@@ -39,13 +93,26 @@ static const cifar_set *set_of(mixt_data *data)
     for (int i = 0; i < SET_COUNT; i++)
         if (file_of(data, sets[i].train, 1) || file_of(data, sets[i].test, 1))
             return &sets[i];
-    return NULL;
+    const cifar_set *other = NULL;
+    for (int part = 0; part < MIXT_PART_ALL && !other; part++)
+        (void)other_file(data, data->path, (mixt__part)part, 0, &other);
+    return other;
+}
+
+bool mixt__cifar_is_in(mixt_data *data, const char *path)
+{
+    const cifar_set *set = NULL;
+    for (int part = 0; part < MIXT_PART_ALL && !set; part++)
+        (void)other_file(data, path, (mixt__part)part, 0, &set);
+    return set;
 }
 
 /** The first file of a part; `load` takes the numbered ones behind it. */
 static const char *find(mixt_data *data, mixt__part part)
 {
     const cifar_set *set = set_of(data);
+    if (is_other(set))
+        return other_file(data, data->path, part, 0, NULL);
     return !set || part == MIXT_PART_VAL ? NULL : file_of(data, part == MIXT_PART_TEST ? set->test : set->train, 1);
 }
 
@@ -122,6 +189,25 @@ static mixt_status check_complete(mixt_data *data, const cifar_set *set, int cou
                       data->path, count + 1);
 }
 
+/** Files of other names: the part that the first of them is of, all its files, as many classes as labels say. */
+static mixt_status load_others(mixt_data *data, const cifar_set *set, const char *first, mixt__table *table)
+{
+    const char *path = NULL;
+    int part = 0;
+    for (; part < MIXT_PART_ALL; part++)
+        if ((path = other_file(data, data->path, (mixt__part)part, 0, NULL)) && !strcmp(path, first))
+            break;
+    for (int number = 0; path && number < FILES_MAX; number++) {
+        MIXT_TRY(append_file(set, data->options.classes ? data->options.classes : set->classes, path, table));
+        path = other_file(data, data->path, (mixt__part)part, number + 1, NULL);
+    }
+    for (int64_t i = 0; i < table->rows; i++)
+        table->classes = table->labels[i] >= table->classes ? table->labels[i] + 1 : table->classes;
+    table->classes = data->options.classes ? data->options.classes : table->classes;
+    table->input = table->block;
+    return MIXT_OK;
+}
+
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
     const cifar_set *set = set_of(data);
@@ -132,6 +218,8 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     table->rank = 3;
     table->dims[0] = table->dims[1] = SIDE;
     table->dims[2] = 3;
+    if (is_other(set))
+        return load_others(data, set, path, table);
     table->classes = classes;
     int count = 0;
     for (; path && count < FILES_MAX; path = parts ? file_of(data, set->train, count + 1) : NULL) {
@@ -167,14 +255,17 @@ static const char *const *read_names(mixt_data *data, const cifar_set *set)
 static mixt_status open_cifar(mixt_data *data)
 {
     static const mixt__table_reader reader = {find, load};
-    if (!mixt__path_is_directory(data->path))
+    if (!mixt__path_is_directory(data->path) && !mixt__path_is_file(data->path))
         return mixt__fail(MIXT_ERROR_FILE, "cifar:%s: no such folder; check the path of the data set", data->path);
     const cifar_set *set = set_of(data);
+    if (is_other(set))
+        return mixt__table_open(data, &reader);
     if (!set)
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "cifar:%s: holds neither data_batch_1.bin and its like (CIFAR-10) nor train.bin (CIFAR-100), "
-                          "plain or .gz; unpack the binary version there, or correct the path",
-                          data->path);
+        return mixt__fail(
+            MIXT_ERROR_FILE,
+            "cifar:%s: holds neither data_batch_1.bin and its like (CIFAR-10) nor train.bin (CIFAR-100), "
+            "plain or .gz, nor other .bin files of whole records; unpack the binary version there or correct the path",
+            data->path);
     if (data->options.classes && data->options.classes < set->classes)
         return mixt__fail(MIXT_ERROR_CONFIG, "cifar:%s: CIFAR-%d has %d classes, not %lld", data->path, set->classes,
                           set->classes, (long long)data->options.classes);

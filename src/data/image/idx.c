@@ -4,6 +4,8 @@
  * file whose name follows from the first.
  */
 #include "data/data.h"
+#include "data/image/folder.h"
+#include "data/table/array_files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -150,7 +152,39 @@ static mixt_status to_floats(const idx_array *array, const char *path, float **f
     return MIXT_OK;
 }
 
-/** The first of the names under which MNIST-like sets are published. */
+/** Whether a file may be IDX: by its first bytes, or where it is packed by its name. */
+static bool may_be_idx(const char *path)
+{
+    size_t length = strlen(path);
+    bool packed = length > 3 && !strcmp(path + length - 3, ".gz");
+    return packed ? strstr(path, "idx") || strstr(path, "ubyte") : mixt__sniff_kind(path) == &mixt__data_idx;
+}
+
+/** The only file of a folder whose name has words for this part and role; NULL: there is none, or there are several. */
+static const char *find_by_words(mixt_data *data, const char *folder, mixt__part part, mixt__array_role role)
+{
+    struct dirent **entries;
+    int count, found = 0;
+    const char *path = NULL;
+    if (mixt__folder_scan(folder, &entries, &count) != MIXT_OK)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        mixt__part says;
+        mixt__array_role holds;
+        mixt__array_name(entries[i]->d_name, &says, &holds);
+        if (holds != role || (says != part && !(part == MIXT_PART_TRAIN && says == MIXT_PART_ALL)))
+            continue;
+        const char *file = mixt__arena_printf(&data->arena, "%s/%s", folder, entries[i]->d_name);
+        if (file && may_be_idx(file)) {
+            found++;
+            path = file;
+        }
+    }
+    mixt__folder_free(entries, count);
+    return found == 1 ? path : NULL;
+}
+
+/** The first of the names under which MNIST-like sets are published, else one with words for it. */
 static const char *find_in(mixt_data *data, const char *folder, mixt__part part)
 {
     static const char *const stems[MIXT_PART_ALL][2] = {{"train", "training"}, {"val", "valid"}, {"t10k", "test"}};
@@ -164,7 +198,7 @@ static const char *find_in(mixt_data *data, const char *folder, mixt__part part)
             if (path)
                 return path;
         }
-    return NULL;
+    return find_by_words(data, folder, part, MIXT_ARRAY_INPUTS);
 }
 
 static const char *find(mixt_data *data, mixt__part part)
@@ -189,9 +223,9 @@ static mixt_status labels_path(mixt_data *data, const char *images, const char *
         return MIXT_OK;
     }
     *path = NULL;
+    const char *directory =
+        mixt__arena_printf(&data->arena, "%.*s", slash ? (int)(slash - images) : 1, slash ? images : ".");
     if (word) {
-        const char *directory =
-            mixt__arena_printf(&data->arena, "%.*s", slash ? (int)(slash - images) : 1, slash ? images : ".");
         char *labels = mixt__arena_printf(&data->arena, "%.*slabels%s", (int)(word - name), name, word + 6);
         if (!directory || !labels)
             return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a file name", images);
@@ -202,6 +236,12 @@ static mixt_status labels_path(mixt_data *data, const char *images, const char *
             *gz = 0;
         *path = mixt__path_find(data, slash == images ? "/" : directory, labels);
     }
+    mixt__part part;
+    mixt__array_role role;
+    mixt__array_name(name, &part, &role);
+    if (!*path && directory)
+        *path = find_by_words(data, slash == images ? "/" : directory, part == MIXT_PART_ALL ? MIXT_PART_TRAIN : part,
+                              MIXT_ARRAY_LABELS);
     if (!*path)
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: no file of labels beside it (expected the same name with 'labels' for 'images' and idx1 "

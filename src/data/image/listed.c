@@ -7,6 +7,7 @@
 #include "data/image/folder.h"
 #include "data/table/class_words.h"
 #include "data/table/csv_text.h"
+#include "data/table/json_lines.h"
 #include "data/text/records.h"
 
 #include <math.h>
@@ -136,8 +137,13 @@ bool mixt__listed_looks(const char *path)
     columns c;
     if (!mixt__path_is_file(path) || mixt__bytes_read_most(path, LOOKED_AT, &file) != MIXT_OK)
         return false;
+    int64_t line;
+    if (file.size >= LOOKED_AT)
+        while (file.size > 0 && file.bytes[file.size - 1] != '\n')
+            file.bytes[--file.size] = 0;
+    bool whole = mixt__json_table_convert(path, &file, &line) == MIXT_OK;
     mixt__records records = mixt__records_of(path, &file);
-    bool pictures = mixt__records_next(&records, &first) == MIXT_OK &&
+    bool pictures = whole && mixt__records_next(&records, &first) == MIXT_OK &&
                     mixt__records_next(&records, &second) == MIXT_OK && first.count > 1 &&
                     find_files(path, &first, &second, &c);
     mixt__bytes_free(&file);
@@ -289,7 +295,8 @@ mixt_status mixt__listed_read(mixt_data *data, const char *path, mixt__table *ta
 {
     mixt__bytes file;
     reading r = {.data = data, .path = path};
-    MIXT_TRY(mixt__bytes_read(path, &file));
+    int64_t line;
+    MIXT_TRY(mixt__json_table_read(path, &file, &line));
     mixt_status status = mixt__text_check(path, file.bytes, file.size);
     if (status == MIXT_OK)
         status = read_rows(&r, &file);

@@ -105,6 +105,15 @@ static void read_name(mixt__array_file *a, const char *name, char rest[NAME_MAX_
     }
 }
 
+void mixt__array_name(const char *name, mixt__part *part, mixt__array_role *role)
+{
+    char rest[NAME_MAX_BYTES];
+    mixt__array_file a = {.part = MIXT_PART_ALL};
+    read_name(&a, name, rest);
+    *part = a.part;
+    *role = a.role;
+}
+
 /* ---- listing ---- */
 
 static mixt_status no_memory(const char *path)

@@ -47,6 +47,9 @@ const mixt__array_file *mixt__array_files_inputs(const mixt__array_files *files)
 /** "x [60000, 28, 28], y [60000]", for a message: in the arena. */
 const char *mixt__array_files_text(mixt__arena *arena, const mixt__array_files *files);
 
+/** What a file's name says: of which part it is (MIXT_PART_ALL: none), and what it holds. */
+void mixt__array_name(const char *name, mixt__part *part, mixt__array_role *role);
+
 /** Whether a folder holds .npy or .npz files. */
 bool mixt__array_files_are_in(const char *folder);
 

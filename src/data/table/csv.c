@@ -7,6 +7,7 @@
  * a missing one is what the option 'missing' says.
  */
 #include "data/table/csv_reader.h"
+#include "data/table/json_lines.h"
 
 #include <math.h>
 #include <string.h>
@@ -198,14 +199,16 @@ bool mixt__csv_is_table(const char *path)
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (length > strlen(endings[i]) && !strcmp(path + length - strlen(endings[i]), endings[i]))
             return true;
-    return false;
+    return mixt__json_table_is(path);
 }
 
 mixt_status mixt__csv_open(mixt__csv_reader *reader, mixt__bytes *file)
 {
     *file = (mixt__bytes){0};
-    MIXT_TRY(mixt__bytes_read(reader->path, file));
+    int64_t first;
+    MIXT_TRY(mixt__json_table_read(reader->path, file, &first));
     reader->text = (mixt__csv_text){.at = (const char *)file->bytes, .end = (const char *)file->bytes + file->size};
+    reader->text.line = first - 1;
     reader->text.at += mixt__bytes_mark(file);
     return mixt__csv_read_head(reader);
 }

@@ -6,6 +6,7 @@
  * is understood and its counts are checked.
  */
 #include "data/table/csv_reader.h"
+#include "data/table/json_lines.h"
 
 #include <math.h>
 #include <string.h>
@@ -196,6 +197,7 @@ mixt_status mixt__csv_read_head(mixt__csv_reader *reader)
     bool more = mixt__csv_next_line(&ahead, &next);
     if (header && reader->numbered && more && has_words(reader, next))
         header = false; // "1,cat" above "5,dog": no numbers of columns, but the first sample
+    header = header || mixt__json_table_is(reader->path);
     reader->rows = header ? *text : start;
     if (header) {
         reader->header = line;

@@ -3,6 +3,7 @@
  * Of at most four columns one holds sentences: many words in almost every row. A header that calls a column so needs
  * fewer of them.
  */
+#include "data/table/json_lines.h"
 #include "data/text/records.h"
 
 #include <string.h>
@@ -67,7 +68,8 @@ bool mixt__labelled_looks(const char *path)
             file.size--;
         file.bytes[file.size] = 0;
     }
-    bool texts = look(path, &file);
+    int64_t first;
+    bool texts = mixt__json_table_convert(path, &file, &first) == MIXT_OK && look(path, &file);
     mixt__bytes_free(&file);
     return texts;
 }

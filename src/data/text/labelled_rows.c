@@ -8,6 +8,7 @@
 #include "data/text/labelled.h"
 
 #include "data/table/csv_text.h"
+#include "data/table/json_lines.h"
 #include "data/text/records.h"
 
 #include <math.h>
@@ -113,6 +114,7 @@ static mixt_status find_columns(const mixt_data *data, const char *path, const m
     if (c->text == c->label)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: column %d cannot be both text and label: data.text and data.labels",
                           path, c->text + 1);
+    c->header |= mixt__json_table_is(path);
     c->header |=
         named || (second->count > c->label && is_number(second->field[c->label]) && !is_number(first->field[c->label]));
     return MIXT_OK;
@@ -171,7 +173,8 @@ static mixt_status read_records(const mixt_data *data, mixt__text_rows *rows)
 mixt_status mixt__text_rows_read(const mixt_data *data, const char *path, mixt__text_rows *rows)
 {
     *rows = (mixt__text_rows){.path = path};
-    MIXT_TRY(mixt__bytes_read(path, &rows->file));
+    int64_t first;
+    MIXT_TRY(mixt__json_table_read(path, &rows->file, &first));
     MIXT_TRY(mixt__text_check(path, rows->file.bytes, rows->file.size));
     return read_records(data, rows);
 }
@@ -218,7 +221,7 @@ static mixt_status read_column(const mixt_data *data, mixt__text_rows *rows)
         column = wanted ? find_number(wanted, record.count) : record.count == 1 ? 0 : -1;
     if (column < 0)
         return no_column(&record, rows->path, "text", "data.text", wanted ? wanted : "sentence");
-    if (named >= 0)
+    if (named >= 0 || mixt__json_table_is(rows->path))
         status = mixt__records_next(&records, &record);
     for (; status == MIXT_OK; status = mixt__records_next(&records, &record)) {
         if (record.count <= column)
@@ -232,7 +235,8 @@ static mixt_status read_column(const mixt_data *data, mixt__text_rows *rows)
 mixt_status mixt__text_rows_read_alone(const mixt_data *data, const char *path, mixt__text_rows *rows)
 {
     *rows = (mixt__text_rows){.path = path};
-    MIXT_TRY(mixt__bytes_read(path, &rows->file));
+    int64_t first;
+    MIXT_TRY(mixt__json_table_read(path, &rows->file, &first));
     MIXT_TRY(mixt__text_check(path, rows->file.bytes, rows->file.size));
     MIXT_TRY(mixt__records_are(path) ? read_column(data, rows) : read_lines(rows));
     return rows->count ? MIXT_OK : mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with text in it", path);

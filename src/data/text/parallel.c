@@ -7,6 +7,7 @@
 #include "data/columns.h"
 #include "data/text/parallel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /** Tokens of all pairs, each side in one array. */
@@ -14,6 +15,7 @@ typedef struct tokens {
     int32_t *values[3]; // source, previous, target
     int64_t *begin[3];  // (count + 1)
     int64_t count, left_out, room[3], used[3];
+    int64_t longer[512]; // pairs that are left out for their length, by it in steps of 8; at the end: longer ones
 } tokens;
 
 static void free_tokens(tokens *t)
@@ -58,11 +60,36 @@ static void append(tokens *t, int which, int32_t first, const mixt__tokens *from
     t->begin[which][t->count + 1] = t->used[which];
 }
 
+/** Notes how long a pair is that is left out for its length. */
+static void note_length(tokens *t, int64_t length)
+{
+    enum { STEP = 8, LAST = sizeof t->longer / sizeof t->longer[0] - 1 };
+    int64_t step = (length + STEP - 1) / STEP;
+    t->longer[step < LAST ? step : LAST]++;
+}
+
+/** The least data.seq, in steps of 8, that keeps 99% of the pairs that are not empty; 0: none that is looked at. */
+static int64_t seq_for_most(const tokens *t)
+{
+    enum { STEP = 8, LAST = sizeof t->longer / sizeof t->longer[0] - 1 };
+    int64_t all = t->count, kept = t->count;
+    for (int i = 0; i <= LAST; i++)
+        all += t->longer[i];
+    for (int i = 0; i < LAST; i++) {
+        kept += t->longer[i];
+        if (t->longer[i] && kept * 100 >= all * 99)
+            return (int64_t)i * STEP;
+    }
+    return 0;
+}
+
 static mixt_status add_pair(mixt_data *data, tokens *t, const mixt__tokens side[MIXT_SIDES], int32_t end)
 {
     int64_t seq = data->options.seq;
     if (!side[0].count || !side[1].count || side[0].count > seq || side[1].count + 1 > seq) {
         t->left_out++;
+        if (side[0].count && side[1].count)
+            note_length(t, side[0].count > side[1].count ? side[0].count : side[1].count + 1);
         return MIXT_OK;
     }
     for (int i = 0; i < 3; i++)
@@ -101,15 +128,20 @@ static mixt_status encode(mixt_data *data, const mixt_tokenizer *tokenizer, cons
 static mixt_status check(mixt_data *data, const mixt__pairs *p, const tokens *t)
 {
     const char *where = *data->path ? data->path : "parallel";
+    int64_t seq = seq_for_most(t);
+    char more[64] = "";
+    if (seq)
+        snprintf(more, sizeof more, "; data.seq=%lld keeps 99%% of them", (long long)seq);
     if (!t->count)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s: no pair of sentences is left of %lld: all are empty or over %lld tokens", where,
-                          (long long)p->count, (long long)data->options.seq);
+                          "%s: no pair of sentences is left of %lld: all are empty or over data.seq=%lld tokens%s",
+                          where, (long long)p->count, (long long)data->options.seq, more);
     if (!t->left_out)
         return MIXT_OK;
-    return mixt__data_warn(
-        data, "%s: %lld of %lld pairs of the %s part are left out: empty, or over data.seq=%lld tokens", where,
-        (long long)t->left_out, (long long)p->count, mixt__part_names[data->part], (long long)data->options.seq);
+    return mixt__data_warn(data,
+                           "%s: %lld of %lld pairs of the %s part are left out: empty, or over data.seq=%lld tokens%s",
+                           where, (long long)t->left_out, (long long)p->count, mixt__part_names[data->part],
+                           (long long)data->options.seq, t->left_out * 100 > p->count ? more : "");
 }
 
 static void make_columns(tokens *t, int64_t seq, int64_t vocabulary, mixt__columns *c)

@@ -1,6 +1,8 @@
 /* Records of a CSV or TSV file, one after the other, unquoted in place. */
 #include "data/text/records.h"
 
+#include "data/table/json_lines.h"
+
 #include <string.h>
 
 static bool ends_with(const char *path, const char *ending)
@@ -13,7 +15,7 @@ static bool ends_with(const char *path, const char *ending)
 
 bool mixt__records_are(const char *path)
 {
-    return ends_with(path, ".tsv") || ends_with(path, ".csv");
+    return ends_with(path, ".tsv") || ends_with(path, ".csv") || mixt__json_table_is(path);
 }
 
 /** What parts the fields of the first line. */
@@ -23,6 +25,8 @@ static char separator_of(const char *path, const unsigned char *at, const unsign
     bool quoted = false;
     if (ends_with(path, ".tsv"))
         return '\t';
+    if (mixt__json_table_is(path))
+        return ',';
     for (; at < end && (quoted || *at != '\n'); at++) {
         quoted ^= *at == '"';
         if (*at == '\t' && !ends_with(path, ".csv"))
@@ -35,7 +39,8 @@ static char separator_of(const char *path, const unsigned char *at, const unsign
 
 mixt__records mixt__records_of(const char *path, mixt__bytes *file)
 {
-    mixt__records r = {.path = path, .at = file->bytes, .end = file->bytes + file->size, .line = 1};
+    mixt__records r = {.path = path, .at = file->bytes, .end = file->bytes + file->size};
+    r.line = mixt__json_table_is(path) ? 0 : 1; // the header is none of the file's lines
     r.at += mixt__bytes_mark(file);
     r.separator = separator_of(path, r.at, r.end);
     return r;

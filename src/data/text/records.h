@@ -26,7 +26,7 @@ typedef struct mixt__record {
     int64_t line; // where it begins
 } mixt__record;
 
-/** Whether a file's name says that it is of records: .tsv or .csv, plain or .gz. */
+/** Whether a file's name says that it is of records: .tsv, .csv or JSON lines, plain or .gz. */
 bool mixt__records_are(const char *path);
 /** Begins with a file's bytes: passes over a byte order mark and finds the separator: a tab in .tsv, a comma or a
  *  semicolon in .csv, else what the first line has. */

@@ -80,6 +80,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->columns = *text(e, MIXT_KEY_DATA_COLUMNS) ? text(e, MIXT_KEY_DATA_COLUMNS) : NULL;
     o->drop = *text(e, MIXT_KEY_DATA_DROP) ? text(e, MIXT_KEY_DATA_DROP) : NULL;
+    o->names = *text(e, MIXT_KEY_DATA_NAMES) ? text(e, MIXT_KEY_DATA_NAMES) : NULL;
     o->inputs = *text(e, MIXT_KEY_DATA_INPUTS) ? text(e, MIXT_KEY_DATA_INPUTS) : NULL;
     o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);

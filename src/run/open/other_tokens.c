@@ -3,6 +3,8 @@
  */
 #include "run/open/other_tokens.h"
 
+#include "base/unicode.h"
+
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/text/tokenizer.h"
@@ -109,7 +111,14 @@ static const char *quote(mixt__span token, char room[QUOTED])
     size_t used = 0;
     for (int64_t i = 0; i < token.size && used + 8 < QUOTED; i++) {
         unsigned char c = token.bytes[i];
-        used += (size_t)snprintf(room + used, QUOTED - used, c >= ' ' && c < 0x7f ? "%c" : "\\x%02x", c);
+        int length;
+        bool whole = mixt__utf8_decode(token.bytes + i, token.size - i, &length) != MIXT_CODE_INVALID && length > 1;
+        if (whole) {
+            used += (size_t)snprintf(room + used, QUOTED - used, "%.*s", length, (const char *)token.bytes + i);
+            i += length - 1;
+        } else {
+            used += (size_t)snprintf(room + used, QUOTED - used, c >= ' ' && c < 0x7f ? "%c" : "\\x%02x", c);
+        }
         if (used + 8 >= QUOTED && i + 1 < token.size)
             snprintf(room + used, QUOTED - used, "...");
     }

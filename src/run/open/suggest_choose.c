@@ -5,12 +5,15 @@
 
 #include "base/c_locale.h"
 #include "data/image/folder.h"
+#include "data/table/csv_text.h"
+#include "data/table/json_lines.h"
 #include "models/models.h"
 #include "run/open/hf_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 static const char *text(const mixt_suggestion *s, mixt__config_key key)
@@ -285,6 +288,30 @@ static mixt_status choose_languages(mixt_suggestion *s)
     return mixt__suggest(s, MIXT_KEY_DATA_SEQ, "tokens at most: longer pairs are left out", "64");
 }
 
+/** Before a table is opened: a column that is called as targets are, where it is not the last one anyway. */
+static mixt_status choose_target(mixt_suggestion *s)
+{
+    static const char *const names[] = {"label", "target", "class", "y"};
+    mixt__bytes file;
+    int64_t line;
+    char found[64] = "";
+    if (mixt__config_was_set(s->config, MIXT_KEY_DATA_LABELS) || !mixt__path_is_file(s->path) ||
+        mixt__bytes_read_most(s->path, 1 << 20, &file) != MIXT_OK)
+        return MIXT_OK;
+    bool read = mixt__json_table_convert(s->path, &file, &line) == MIXT_OK;
+    mixt__csv_text table = {.at = (const char *)file.bytes, .end = (const char *)file.bytes + file.size};
+    mixt__csv_field rest, field;
+    read = read && mixt__csv_next_line(&table, &rest);
+    table.separator = read ? mixt__csv_separator(&table, &rest) : ',';
+    while (read && !*found && mixt__csv_next_field(&table, &rest, &field))
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            if ((size_t)field.length == strlen(names[i]) && !strncasecmp(field.text, names[i], strlen(names[i])) &&
+                rest.length > 0)
+                snprintf(found, sizeof found, "%.*s", (int)field.length, field.text);
+    mixt__bytes_free(&file);
+    return *found ? mixt__suggest(s, MIXT_KEY_DATA_LABELS, "the column that is called so", "%s", found) : MIXT_OK;
+}
+
 /* ---- all ---- */
 
 typedef mixt_status choose_fn(mixt_suggestion *s, const mixt_data_info *info);
@@ -319,7 +346,8 @@ static choose_fn *by_shape(mixt_suggestion *s, const mixt_data_info *info, const
 {
     (void)s;
     bool tokens = info->input_dtype == MIXT_DTYPE_INT32;
-    *model = tokens ? "gpt" : info->input_rank == 4 ? "c3d" : info->input_rank == 3 ? "convnet" : "mlp";
+    bool pictures = info->input_rank == 3 && info->input_dims[2] <= 4;
+    *model = tokens ? "gpt" : info->input_rank == 4 ? "c3d" : pictures ? "convnet" : "mlp";
     return tokens                                              ? choose_windows
            : info->input_rank == 4                             ? choose_clips
            : info->input_rank == 3 && info->input_dims[2] <= 4 ? choose_images
@@ -404,6 +432,8 @@ mixt_status mixt__suggest_all(mixt_suggestion *s)
         MIXT_TRY(choose_crop(s));
     if (!strcmp(s->kind, "parallel"))
         MIXT_TRY(choose_languages(s));
+    if (!strcmp(s->kind, "csv"))
+        MIXT_TRY(choose_target(s));
     MIXT_TRY(mixt__experiment_part(&e, "train", &data));
     const mixt_data_info *info = mixt_data_describe(data);
     mixt_status status = MIXT_OK;
