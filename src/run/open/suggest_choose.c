@@ -306,7 +306,7 @@ static mixt_status choose_target(mixt_suggestion *s)
     while (read && !*found && mixt__csv_next_field(&table, &rest, &field))
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             if ((size_t)field.length == strlen(names[i]) && !strncasecmp(field.text, names[i], strlen(names[i])) &&
-                rest.length > 0)
+                rest.text)
                 snprintf(found, sizeof found, "%.*s", (int)field.length, field.text);
     mixt__bytes_free(&file);
     return *found ? mixt__suggest(s, MIXT_KEY_DATA_LABELS, "the column that is called so", "%s", found) : MIXT_OK;
