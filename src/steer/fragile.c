@@ -59,10 +59,8 @@ static mixt__policy policy_of(const mixt__glance *glance, listing *l, int64_t al
 static mixt_status try_policy(mixt__glance *glance, const mixt__policy *policy, bool *lost)
 {
     double loss;
-    *lost = false;
     MIXT_TRY(mixt__glance_at(glance, policy, mixt__glance_scale(glance->trainer), &loss));
-    for (int64_t i = 0; i < glance->count; i++)
-        *lost |= mixt__glance_lost(&glance->layers[i]);
+    *lost = mixt__glance_loses(glance);
     return MIXT_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct mixt__glance {
     uint64_t key;
     float *gradients;  // of FP32
     double loss;       // of FP32
+    bool broken;       // that of the newest policy is not finite, and this one is
     int64_t count;     // layers with parameters that are trained
     int32_t *layer_of; // by segment
     mixt__glance_layer *layers;
@@ -34,6 +35,10 @@ typedef struct mixt__glance {
 /** Reads the batch and runs FP32 on it. @param offset from the coming pass: which batch */
 mixt_status mixt__glance_open(mixt__glance *glance, const mixt__trainer *trainer, const mixt_data *data,
                               int64_t offset);
+/** The same of the samples with the largest inputs among the first ones of the data: at most 16 million numbers are
+ *  read. @param found false: inputs are not single numbers in FP32, so that none is larger than another */
+mixt_status mixt__glance_open_extreme(mixt__glance *glance, const mixt__trainer *trainer, const mixt_data *data,
+                                      bool *found);
 void mixt__glance_close(mixt__glance *glance);
 /** Runs a policy on it; what is left stands in `layers`. @param loss of it */
 mixt_status mixt__glance_at(mixt__glance *glance, const mixt__policy *policy, float scale, double *loss);
@@ -41,5 +46,7 @@ mixt_status mixt__glance_at(mixt__glance *glance, const mixt__policy *policy, fl
 float mixt__glance_scale(const mixt__trainer *trainer);
 /** Whether what a layer has left is so little that it counts as lost. */
 bool mixt__glance_lost(const mixt__glance_layer *layer);
+/** Whether that is so of any layer, or the loss is broken. */
+bool mixt__glance_loses(const mixt__glance *glance);
 
 #endif

@@ -13,7 +13,7 @@ enum {
     APART = 256,     // ... and from there on so many updates apart
     CLOSE_MOST = 12, // looks in a row, one after each update
     AGAIN = 16,      // updates until a suspicion is measured again that could not be decided, ...
-    CLEARED = 512,   // ... and one that meant nothing, twice as many each time
+    CLEARED = 512,   // ... and one that meant nothing; twice as many each time
 };
 static const double by_chance = 0.05, by_loss = 0.8; // that a look at a layer finds half of its gradient lost
 
@@ -103,10 +103,16 @@ int mixt__looks_suspects(const mixt__looks *l, const char **names, int most)
     return found;
 }
 
-void mixt__looks_measured(mixt__looks *l, int64_t step, bool cleared)
+/** A first wait, twice as long each time. */
+static int64_t wait(int64_t first, int64_t times)
 {
-    l->asked++;
-    l->free = step + (cleared ? CLEARED << (l->asked < 20 ? l->asked - 1 : 19) : AGAIN);
+    return first << (times < 20 ? times : 20);
+}
+
+void mixt__looks_measured(mixt__looks *l, int64_t step, int64_t pairs, bool cleared)
+{
+    l->free = step + (!pairs ? AGAIN : wait(cleared ? CLEARED : AGAIN, l->asked));
+    l->asked += pairs > 0;
     l->close = 0;
     l->next = cleared ? scheduled(step) : l->free;
     for (int64_t i = 0; i < l->count && cleared; i++)
@@ -117,7 +123,7 @@ void mixt__looks_restart(mixt__looks *l, int64_t step)
 {
     for (int64_t i = 0; i < l->count; i++)
         l->layers[i].odds = 0;
-    l->close = 0;
+    l->close = l->asked = 0;
     l->free = step;
     l->next = step + 2;
 }

@@ -1,6 +1,7 @@
 /* FP32 beside the trace. */
 #include "steer/pairs.h"
 
+#include "base/log.h"
 #include "steer/consensus.h"
 #include "steer/replay.h"
 
@@ -9,6 +10,7 @@
 enum {
     BLOCKS = 8,   // that pairs of updates are put together in, ...
     SHORTEST = 2, // ... of so many updates at least
+    FEWEST = 16,  // updates that tell anything
 };
 static const double tiny = 0.02; // of the first loss: what lies below is held against that
 
@@ -48,7 +50,7 @@ static int64_t put_together(const double *losses, double floor, double worse[BLO
     return count;
 }
 
-static mixt_status judge(const double *losses, double began, mixt__pairs *p)
+static mixt_status judge(const double *losses, double began, double margin, mixt__pairs *p)
 {
     double worse[BLOCKS];
     int64_t count = put_together(losses, began > 0 ? tiny * began : 1e-30, worse, p), size = p->judgement.updates;
@@ -57,44 +59,70 @@ static mixt_status judge(const double *losses, double began, mixt__pairs *p)
             return MIXT_OK; // not a matter of a little more or less
     if (count < 2)
         return MIXT_OK;
-    MIXT_TRY(mixt_judge_worse(worse, count, MIXT_PAIRS_MARGIN, MIXT_UNIT_SHARE, &p->judgement));
+    MIXT_TRY(mixt_judge_worse(worse, count, margin, MIXT_UNIT_SHARE, &p->judgement));
     p->judgement.updates = size;
     return MIXT_OK;
 }
 
-static mixt_status measure(mixt__replay *r, double *losses, mixt__pairs *p)
+/** From one state. */
+static mixt_status measure_from(mixt__replay *r, int64_t from, int64_t last, double began, double margin,
+                                mixt__pairs *p)
 {
-    mixt_status status = mixt__replay_enter_fp32(r);
+    p->from = from;
+    p->updates = last - from;
+    p->replayed += p->updates;
+    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_MEASURED);
+    double *losses = mixt__alloc((size_t)(2 * p->updates) * sizeof *losses);
+    mixt_status status = mixt__consensus_agree(
+        r->ring->trainer, losses ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of a replay"));
     if (status == MIXT_OK)
-        status = replay(r, p->from, p->updates, losses);
+        status = replay(r, from, p->updates, losses);
+    if (status == MIXT_OK)
+        status = judge(losses, began, margin, p);
+    mixt__free(losses);
+    return status;
+}
+
+/** The newer state says what FP32 makes of the newest updates, where there are enough since; the older one has more of
+ *  them. */
+static mixt_status measure(mixt__replay *r, double began, double margin, mixt__pairs *p)
+{
+    int64_t last = mixt__trainer_steps(r->ring->trainer), from = mixt__snapshots_before(r->ring, INT64_MAX);
+    mixt_status status = mixt__replay_enter_fp32(r);
+    for (; from >= 0 && status == MIXT_OK; from = mixt__snapshots_before(r->ring, from)) {
+        if (last - from < FEWEST)
+            continue;
+        status = measure_from(r, from, last, began, margin, p);
+        MIXT_LOG(TRAIN, "FP32 from update %lld on, %lld updates: loss %+.2f%% (%+.2f%% to %+.2f%%): %s",
+                 (long long)from, (long long)p->updates, 100 * p->judgement.value, 100 * p->judgement.low,
+                 100 * p->judgement.high, mixt_verdict_name(p->judgement.verdict));
+        if (p->judgement.verdict == MIXT_VERDICT_NO)
+            break;
+    }
     mixt_status left = mixt__replay_leave_fp32(r);
     return status == MIXT_OK ? mixt__consensus_agree(r->ring->trainer, left) : status;
 }
 
-mixt_status mixt__pairs_measure(mixt__snapshots *ring, const mixt_data *data, double began, mixt__pairs *p)
+mixt_status mixt__pairs_measure(mixt__snapshots *ring, const mixt_data *data, double began, double margin,
+                                mixt__pairs *p)
 {
     mixt__trainer *t = ring->trainer;
     mixt__replay r = {.ring = ring, .data = data};
-    *p = (mixt__pairs){.judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, MIXT_PAIRS_MARGIN, MIXT_EVIDENCE_MEASURED)};
+    *p = (mixt__pairs){.from = -1};
+    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_MEASURED);
     mixt__snapshots_check(ring);
-    p->from = mixt__snapshots_oldest(ring);
-    p->updates = p->from >= 0 ? mixt__trainer_steps(t) - p->from : 0;
-    if (p->updates < 4 * SHORTEST)
+    int64_t oldest = mixt__snapshots_oldest(ring);
+    if (oldest < 0 || mixt__trainer_steps(t) - oldest < FEWEST)
         return MIXT_OK;
-    double *losses = mixt__alloc((size_t)(2 * p->updates) * sizeof *losses);
     r.marks = ring->trace.ranks ? mixt__alloc((size_t)ring->trace.ranks * sizeof *r.marks) : NULL;
-    mixt_status status = losses && (r.marks || !ring->trace.ranks)
-                             ? mixt__snapshot_take(&ring->states[MIXT_SNAPSHOTS], t)
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of a replay");
+    mixt_status status = r.marks || !ring->trace.ranks ? mixt__snapshot_take(&ring->states[MIXT_SNAPSHOTS], t)
+                                                       : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay");
     status = mixt__consensus_agree(t, status);
     if (status == MIXT_OK) {
-        status = measure(&r, losses, p);
+        status = measure(&r, began, margin, p);
         mixt_status back = mixt__snapshot_restore(&ring->states[MIXT_SNAPSHOTS], t);
         status = status == MIXT_OK ? back : status;
     }
-    if (status == MIXT_OK)
-        status = judge(losses, began, p);
-    mixt__free(losses);
     mixt__free(r.marks);
     return status;
 }

@@ -54,8 +54,8 @@ static void name_layers(const mixt__slow_request *r, char *text, size_t size)
 
 static mixt_status describe(const mixt__slow_request *r, const mixt__pairs *p, const char *suspect, mixt_diagnosis *d)
 {
-    char layers[200], *judged;
-    double kept = kept_by(r->looks, suspect);
+    char layers[200], seen[96] = "the loss rises slowly", *judged;
+    double kept = kept_by(r->looks, suspect); // NaN: no layer is suspected
     bool low = mixt__policy_needs_scaling(&mixt__trainer_settings_of(r->ring->trainer)->policy);
     d->kind = MIXT_DIAGNOSIS_PRECISION;
     d->cause = MIXT_CAUSE_PRECISION;
@@ -63,11 +63,12 @@ static mixt_status describe(const mixt__slow_request *r, const mixt__pairs *p, c
     MIXT_TRY(find_layers(r));
     name_layers(r, layers, sizeof layers);
     MIXT_TRY(mixt_judgement_text(&p->judgement, &judged));
+    if (*suspect)
+        snprintf(seen, sizeof seen, "%.40s has %.0f%% left of FP32's gradient", suspect, 100 * fmax(kept, 0));
     snprintf(
         r->words->text, sizeof r->words->text,
-        "precision: %.40s has %.0f%% left of FP32's gradient, and in FP32 the updates from %lld on do better (loss "
-        "%.4g, not %.4g): %.150s; lost in %.110s",
-        suspect, 100 * fmax(kept, 0), (long long)p->from, p->fp32, p->low, judged, layers);
+        "precision: %s, and in FP32 the updates from %lld on do better (loss %.4g, not %.4g): %.150s; lost in %.110s",
+        seen, (long long)p->from, p->fp32, p->low, judged, layers);
     mixt_free(judged);
     return MIXT_OK;
 }
@@ -85,10 +86,11 @@ mixt_status mixt__slow_diagnose(const mixt__slow_request *r, mixt_diagnosis *d)
     d->place = d->sample = -1;
     d->value = d->usual = d->fp32 = NAN;
     mixt__diagnosis_point(d, r->words);
-    (void)mixt__looks_suspects(r->looks, suspects, 1);
-    MIXT_TRY(mixt__pairs_measure(r->ring, r->data, r->began, &p));
+    bool seen = mixt__looks_suspects(r->looks, suspects, 1) > 0;
+    double margin = seen ? MIXT_PAIRS_MARGIN_SUSPECTED : MIXT_PAIRS_MARGIN;
+    MIXT_TRY(mixt__pairs_measure(r->ring, r->data, r->began, margin, &p));
     d->good = p.from;
-    d->replayed = p.updates;
+    d->replayed = p.replayed;
     d->judged = p.judgement;
     if (p.judgement.verdict != MIXT_VERDICT_NO)
         return MIXT_OK;

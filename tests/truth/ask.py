@@ -147,6 +147,14 @@ def trained(mixt, folder, words):
     return status, (math.inf if value is None else value), out, err
 
 
+def as_good(mixt, folder, case, name, end, fp32):
+    """Whether a run ends as well as FP32: within the tolerance of the one with its seed, or of the worst of three other seeds, where
+    FP32 itself scatters by more."""
+    if end <= fp32 * (1 + case.tolerance):
+        return True
+    return end <= max(trained(mixt, folder, ["fp32.yaml", f"seed={seed}", f"out={name}-fp32-{seed}"])[1] for seed in (11, 12, 13))
+
+
 def steered(mixt, folder, case, words, name):
     """A run that looks after itself: yes where it ends as well as FP32 without a decision, no where it ended well after one or
     said with status 1 that it did not, worse where it ended badly and did not say so."""
@@ -161,7 +169,7 @@ def steered(mixt, folder, case, words, name):
     causes = [f"{e.get('cause')} {e.get('action')}@{e['step']}" for e in made]
     said = " ".join([e.get("evidence", {}).get("text", "") for e in events if e["kind"] in ("decision", "diagnosis")] + [err])
     text = f"status {status}, loss {end:.4g}, FP32 {fp32:.4g}; {', '.join(causes[:4]) or 'no decision'}"
-    well = status == 0 and end <= fp32 * (1 + case.tolerance)
+    well = status == 0 and as_good(mixt, folder, case, name, end, fp32)
     if case.answer == "explodes":
         blamed = any(e.get("action") == "precision" for e in made)
         named = re.search(r"learning rate|optimizer|diverged", said)

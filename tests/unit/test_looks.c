@@ -130,7 +130,7 @@ static void looks_are_dense_early_and_where_something_is_seen(void **state)
             first = suspects ? step : 0;
         }
     assert_true(first > 1280 && first < 1290);
-    mixt__looks_measured(&l, first, true); // it means nothing
+    mixt__looks_measured(&l, first, 8, true); // it means nothing
     assert_false(mixt__looks_due(&l, first + 1));
     for (int64_t step = first + 1; step < first + 512; step++)
         if (mixt__looks_due(&l, step)) {

@@ -61,11 +61,12 @@ json_t *mixt__steer_pack(mixt_run *run)
         mixt__json_add(left_out, json_integer(s->left_out[i]));
     for (int64_t i = 0; i < s->skip_count; i++)
         mixt__json_add(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "looks",
-                     mixt__looks_pack(&s->looks), "former", mixt__snapshots_pack_former(&s->good.ring), "left_out",
-                     left_out, "controller", s->controller ? mixt__controller_pack(s->controller) : json_null(),
-                     "skips", skips, "bits", bits, "dead", s->dead, "looked", (json_int_t)s->looked, "spent",
-                     (json_int_t)s->spent, "good", (json_int_t)(s->good.open ? s->good.step : -1), "older",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "drift",
+                     mixt__drift_pack(&s->drift), "looks", mixt__looks_pack(&s->looks), "former",
+                     mixt__snapshots_pack_former(&s->good.ring), "left_out", left_out, "controller",
+                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
+                     "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
+                     (json_int_t)(s->good.open ? s->good.step : -1), "older",
                      (json_int_t)(s->good.open ? s->good.older.step : -1), "replayed", (json_int_t)s->replayed,
                      "decisions", (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
 }
@@ -85,6 +86,7 @@ static void unpack(mixt__steer *s, const json_t *object)
     const char *dead = json_string_value(json_object_get(object, "dead"));
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
     mixt__snapshots_unpack_former(&s->good.ring, json_object_get(object, "former"));
+    mixt__drift_unpack(&s->drift, json_object_get(object, "drift"));
     mixt__looks_unpack(&s->looks, json_object_get(object, "looks"));
     s->looked = json_integer_value(json_object_get(object, "looked"));
     s->spent = json_integer_value(json_object_get(object, "spent"));
@@ -111,6 +113,7 @@ mixt_status mixt__steer_open(mixt_run *run)
         mixt_controller_options options = wanted(run);
         MIXT_TRY(mixt_controller_new(&options, &s->controller));
         mixt__good_states_open(&s->good, run);
+        s->look_first = s->chosen.to && !run->resume.run[0];
     }
     mixt__steer_remember(run);
     if (from && s->controller)
@@ -206,7 +209,8 @@ static void judge(mixt_run *run)
         find_suspicion(run);
     s->alert_count = 0;
     s->look_due = mixt__run_look_due(run, run->last.step);
-    if (s->troubled || s->suspected || s->look_due)
+    s->drifts |= mixt__drift_take(&s->drift, run->last.loss) && mixt__run_looks(run);
+    if (s->troubled || s->suspected || s->look_due || s->drifts)
         run->asked |= MIXT_ASKED_DECISION;
     else if (mixt_controller_lower(s->controller, &lower))
         (void)mixt_run_ask_decision(run, &lower); // it needs no memory
@@ -340,12 +344,16 @@ static mixt_status look_into(mixt_run *run, mixt_decision *decision, bool *found
 static mixt_status find_next(mixt_run *run, mixt_decision *decision, bool *found)
 {
     mixt__steer *s = &run->steer;
+    if (s->look_first)
+        MIXT_TRY(mixt__run_look_first(run));
     *found = s->troubled;
     if (s->troubled)
-        return decide(run, decision);
-    if (s->suspected)
+        MIXT_TRY(decide(run, decision));
+    else if (s->suspected)
         MIXT_TRY(look_into(run, decision, found));
-    if (!*found && s->look_due)
+    if (*found)
+        s->look_due = s->drifts = false; // of an update that is undone, or of formats that were
+    if (s->look_due || s->drifts)
         MIXT_TRY(mixt__run_look(run, decision, found));
     if (*found || !s->asked_count)
         return MIXT_OK;
@@ -402,7 +410,8 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
     *found = false;
     MIXT_TRY(agree_on_trouble(run));
     MIXT_TRY(share_damage(run));
-    bool any, looks = run->steer.troubled || run->steer.suspected || run->steer.look_due; // on all ranks
+    bool any, looks = run->steer.troubled || run->steer.suspected || run->steer.look_due || run->steer.drifts ||
+                     run->steer.look_first; // on all ranks
     mixt_status said = find_next(run, decision, &any);
     MIXT_TRY(looks ? mixt__run_agree(run, said) : said);
     if (!any)

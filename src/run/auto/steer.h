@@ -13,6 +13,7 @@
 
 #include "data/data.h"
 #include "mixt/run.h"
+#include "monitor/drift.h"
 #include "monitor/monitor.h"
 #include "run/auto/good_states.h"
 #include "steer/diagnosis.h"
@@ -41,6 +42,9 @@ typedef struct mixt__steer {
     mixt__diagnosis_words diagnosed; // of the newest diagnosis
     mixt__looks looks;               // without being asked
     bool look_due, look_off;         // one follows the newest update; none are possible
+    mixt__drift drift;               // of the loss
+    bool drifts;                     // it has risen slowly: to be measured
+    bool look_first;                 // one comes before the first update: the precision was chosen
     int64_t looked;                  // the update of the last one that was looked into
     int64_t spent;                   // updates that were computed again to look into suspicions
     char dead[128];                  // the parameter without gradient that was looked into last
@@ -59,7 +63,12 @@ typedef struct mixt__steer {
 /** The looks without being asked (run/auto/looks.c): whether one follows update `step`, and what is decided after it.
  */
 bool mixt__run_look_due(const mixt_run *run, int64_t step);
+/** Whether the run looks at all: it computes in lower formats, and updates can be made again. */
+bool mixt__run_looks(const mixt_run *run);
 mixt_status mixt__run_look(mixt_run *run, mixt_decision *decision, bool *found);
+/** Before the first update of a run whose precision was chosen: asks for the layers that lose gradients in it to be in
+ *  FP32, and says what it looked at (run/auto/first_look.c). */
+mixt_status mixt__run_look_first(mixt_run *run);
 /** What is known without looking further. Texts are the run's. */
 mixt_finding mixt__steer_signs(mixt_run *run);
 
