@@ -156,7 +156,7 @@ static int tell(const cli_args *args, const mixt_run *run, const outcome *o)
     else if (!cli_flag(args, "quiet"))
         print_table(run, o);
     if (r->interrupted) {
-        fputs("mixt: stopped; go on with: mixt train --resume ", stderr);
+        fputs("mixt: stopped; continue with: mixt train --resume ", stderr);
         cli_shell_word(stderr, mixt_run_describe(run).folder);
         fputc('\n', stderr);
         return CLI_SIGNAL + r->signal;

@@ -42,7 +42,7 @@ static mixt_status refuse(const mixt_run *run, const json_t *inputs, const char 
     return mixt__fail(
         MIXT_ERROR_DATA,
         "%s cannot resume with other data than it was begun with: %s at %s differ from what they were: %s -> "
-        "%s. Name where the run's own data lies now with data.path=…, or go on with this one with --allow "
+        "%s. Name where the run's own data lies now with data.path=…, or take the changed set with --allow "
         "data",
         run->resume.run, what_differs(run, inputs), mixt__config_string(run->config, MIXT_KEY_DATA_PATH), before, now);
 }

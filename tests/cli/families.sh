@@ -89,7 +89,7 @@ altered gemma3 's/"attn_logit_softcapping": null/"attn_logit_softcapping": 50.0/
 altered smollm3 's/"no_rope_layers": \[1/"no_rope_layers": [0/' 'no_rope_layers: the model here has an order'
 altered olmo2 's/"hidden_size": 32/&, "clip_qkv": 8/' 'clip_qkv is 8: the model here (olmo2) knows nothing of it'
 altered phi3-long 's/"short_factor": \[1.0/"short_factor": [0/' 'its numbers for rotary positions'
-altered mistral 's/"sliding_window": 7/"sliding_window": "7"/' 'sliding_window is no whole number'
+altered mistral 's/"sliding_window": 7/"sliding_window": "7"/' 'sliding_window is not a whole number'
 altered qwen2 's/"rope_type": "default"/"rope_type": "yarn"/' "rotary positions of kind 'yarn'"
 # what says nothing, or nothing of the computation, is taken
 cp -r phi3 plenty && sed -i 's/"hidden_size": 32/&, "full_attn_mod": 1, "lm_head_bias": false, "auto_map": {"AutoConfig": "x.Phi3Config"}, "max_length": 20, "pretraining_tp": 2, "use_mrope": null/' plenty/config.json

@@ -108,7 +108,7 @@ PY
 refused "nowhere: no such folder" "$mixt" finetune nowhere chats.jsonl
 refused "text.txt" "$mixt" finetune folder text.txt
 refused "none.jsonl: no such file" "$mixt" finetune folder none.jsonl
-refused "lora: is no Hugging Face folder" "$mixt" finetune lora chats.jsonl
+refused "lora: is not a Hugging Face folder" "$mixt" finetune lora chats.jsonl
 cp -r folder bare && rm bare/tokenizer.json bare/tokenizer_config.json
 refused "bare: has no tokenizer" "$mixt" finetune bare chats.jsonl
 cp -r folder plain && rm plain/tokenizer_config.json
@@ -126,5 +126,5 @@ refused "--full trains all weights, --lora adapters beside them" "$mixt" finetun
 refused "lora.layers" "$mixt" finetune folder chats.jsonl lora.layers=nothing $quick
 "$mixt" finetune folder chats.jsonl --out lora $quick >out 2>err && fail "a run that exists was taken"
 grep -q 'lora' err || fail "nothing says that the run exists: $(cat err)"
-refused "within 1.00 KiB" "$mixt" finetune folder chats.jsonl --memory 1K $quick
+refused "does not fit into 1.00 KiB" "$mixt" finetune folder chats.jsonl --memory 1K $quick
 [ $failures = 0 ] || exit 1

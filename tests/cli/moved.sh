@@ -45,7 +45,7 @@ says 'cannot resume with other data than it was begun with: both of its parts at
 says '--allow data'
 diff -r run before2 >/dev/null || fail "a refused set changed the run"
 run train --resume run train.steps=35 data.path=other.csv --allow data || fail "other data, allowed: $(cat err)"
-says 'run goes on with other data than it was begun with: 90 samples, checksum'
+says 'run continues with other data than it was begun with: 90 samples, checksum'
 mean() { tr -d ' \n' <"$1/inputs.json" | sed 's/.*"mean":\(\[[^]]*\]\).*/\1/'; }
 [ "$(mean run)" = "$(mean before2)" ] || fail "other data is normalised in another way"
 sed 's/many/lots/' other.csv >named.csv
@@ -53,5 +53,5 @@ run train --resume run train.steps=40 data.path=named.csv --allow data && fail "
 run train --resume run train.steps=40 data.path=nowhere.csv && fail "no data"
 says 'run: its data is no longer at nowhere.csv'
 run train --resume run train.steps=40 --allow data.path && fail "--allow data.path"
-says "cannot be allowed to change"
+says "cannot change at a resume"
 [ $failures = 0 ]

@@ -369,7 +369,7 @@ static void bad_vocabularies_are_refused(void **state)
         {"encoder.json", "\"A\"", "\"\"", "empty"},
         {"encoder.json", "\"A\"", "\"B\"", "not valid JSON"}, // twice
         {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\nq zz\n", "vocab.bpe:2: 'q zz' names not in the vocabulary"},
-        {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\nq z\n", "makes no token"},
+        {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\nq z\n", "not in the vocabulary"},
         {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\nabc\n", "vocab.bpe:2: expected two tokens"},
         {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\na b c\n", "vocab.bpe:2: expected two tokens"},
         {"vocab.bpe", "#version: 0.2\n", "#version: 0.2\n a\n", "vocab.bpe:2: expected two tokens"},

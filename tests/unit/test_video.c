@@ -180,7 +180,7 @@ static void bad_clips_are_named(void **state)
     expect_failure("video:%s", plain, MIXT_ERROR_FORMAT, "empty/2.pgm");
     unlink(temp_path("train/run/empty/2.pgm"));
     write_text("train/run/empty/2.webp", "RIFF");
-    refused_set("empty/2.webp: cannot be read", MIXT_ERROR_DATA);
+    refused_set("empty/2.webp: not an image that mixt reads", MIXT_ERROR_DATA);
     unlink(temp_path("train/run/empty/2.webp"));
     write_ramp("train/run/loose.pgm", SIDE, SIDE, 0);
     write_ramp("train/run/empty/2.pgm", SIDE, SIDE, 0);

@@ -118,7 +118,7 @@ static mixt_status add_columns(void *user, int64_t line, json_t *row)
     c->rows += row != NULL;
     return json_object_size(c->columns) <= COLUMNS_MAX
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: more than %d different keys: it is no table", c->path,
+               : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: more than %d different keys: it is not a table", c->path,
                             COLUMNS_MAX);
 }
 

@@ -80,7 +80,7 @@ static mixt_status check(const maker *m)
     if (!mixt__hf_folder_is(m->folder))
         return mixt__fail(
             MIXT_ERROR_FILE,
-            "%s: is no Hugging Face folder: expected config.json with model.safetensors, or several files "
+            "%s: is not a Hugging Face folder: expected config.json with model.safetensors, or several files "
             "with model.safetensors.index.json (of a run: mixt export makes one)",
             m->folder);
     if (!mixt__hf_folder_has_tokenizer(m->folder))

@@ -212,7 +212,7 @@ static mixt_status of_adapter(maker *m)
             ? MIXT_OK
             : mixt__fail(
                   MIXT_ERROR_FILE,
-                  "%s: its adapter stands beside the weights of '%s', which is no Hugging Face folder (any more)",
+                  "%s: its adapter stands beside the weights of '%s', but there is no Hugging Face folder now",
                   m->source, base);
     snprintf(m->config_path, sizeof m->config_path, "%s/config.json", base);
     mixt_config_free(config);
