@@ -12,7 +12,7 @@ fail() { echo "FAIL: $*"; failed=1; }
 # Every field of mixt_data_options has a key of its name, or of the one that follows it here.
 declare -A other=([struct_size]=- [split]=- [seed]=seed [like]=- [progress]=- [user]=- [val]=data.val_fraction [test]=data.test_fraction
     [target]=data.task [means]=data.mean [stds]=data.std [by_time]=data.split_by [user_numbers]=data.numbers [item_numbers]=data.numbers
-    [source_name]=data.source [target_name]=data.target [chat_template]=data.template [unpacked]=data.pack)
+    [source_name]=data.source [target_name]=data.target [chat_template]=data.template [unpacked]=data.pack [no_check]=data.check)
 "$mixt" help config --all >keys || fail "help config"
 fields=$(sed -n '/^typedef struct mixt_data_options {/,/^} mixt_data_options;/p' "$header" | sed 's|/\*.*||' |
     grep -oE '^    [a-z][a-z_0-9 ]*[ *][a-z_*, ]+;' | sed -E 's/^ *(const )?[a-z_0-9]+ //; s/[*; ]//g' | tr , '\n')

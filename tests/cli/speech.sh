@@ -83,7 +83,7 @@ cp -r tones less
 printf '8.wav\tab\n2b\tb\n' >>less/transcripts.tsv
 texts="data.task=auto data.hop=10 data.tail=-1 data.val_fraction=0 net.channels=8 net.layers=0 train.batch=2 train.steps=2 train.epochs=0"
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=less out=less-run -q 2>err || fail "lines of no recording: $(cat err)"
-[ "$(grep -c "2 of 6 lines of what is said name no recording that is there; the first is less/transcripts.tsv:5: '8.wav'$" err)" = 1 ] || fail "lines of no recording are not told once: $(cat err)"
+[ "$(grep -c "2 of 6 lines of transcripts name a recording that does not exist; the first is less/transcripts.tsv:5: '8.wav'$" err)" = 1 ] || fail "lines of no recording are not told once: $(cat err)"
 mkdir -p apart/train apart/val
 cp tones/[123].wav apart/train; cp tones/4.wav apart/val; cp tones/transcripts.tsv apart
 "$mixt" train "$root/configs/speech-ctc.yaml" $small $texts data.path=apart out=apart-run -q 2>err || fail "parts with one file of texts: $(cat err)"

@@ -12,7 +12,6 @@ ln -s "$configs" configs
 { echo 'rooms,city,price'; for i in $(seq 60); do echo "$((i % 7)),city$((i % 3)),$((i * 3))"; done; } >houses.csv
 sed '4s/$/,7/' houses.csv >torn.csv
 echo 'a line of text' >notes.txt
-{ printf 'P5 9 9 255\n'; seq 1 99 | head -c 81; } >small.pgm
 short="train.steps=2 train.warmup=0 data.limit=64 train.batch=8"
 # shellcheck disable=SC2086 # words they are
 "$mixt" train configs/digits.yaml $short out=runs/digits -q || fail "a run to begin with"
@@ -34,5 +33,5 @@ while IFS= read -r line; do
         fits "$line" || { fail "'$command' does not say: $line"; sed 's/^/  /' said | head -5; }
     fi
 done < <(awk '/^```console$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$page")
-[ $commands -ge 12 ] && [ $lines -ge $commands ] || fail "only $commands commands and $lines lines were found"
+[ $commands -ge 10 ] && [ $lines -ge $commands ] || fail "only $commands commands and $lines lines were found"
 [ $failures = 0 ]
