@@ -220,8 +220,7 @@ const cli_command cli_chat = {
         "end where the template or generation_config.json says.\n\nAn answer that Ctrl-C stopped is kept as far as it "
         "came. When the conversation is longer than the model's context, its oldest messages are dropped, with a note. "
         "From a pipe each line is answered in turn, and Ctrl-C ends everything.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
-                   .help = "run directory written by 'mixt train' or 'mixt finetune', or a Hugging Face folder"}},
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory, or a Hugging Face folder"}},
     .options =
         {
             {"adapter", 'a', CLI_TEXT, "DIR",
@@ -230,7 +229,7 @@ const cli_command cli_chat = {
             {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "also end an answer before this text"},
             {"template", .kind = CLI_TEXT, .metavar = "FILE", .help = "chat template to use instead of the folder's"},
             {"variables", .kind = CLI_TEXT, .metavar = "JSON",
-             .help = "variables of the template, as in '{\"enable_thinking\": false}'"},
+             .help = "variables of the template: {\"enable_thinking\": false}"},
             {"tokens", 'n', CLI_INT, "N", .fallback = "1024", .min = 1, .max = 1e9, .help = "tokens of an answer"},
             {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.7", .min = 0, .max = 1000,
              .help = "sampling temperature; 0: greedy"},

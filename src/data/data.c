@@ -79,7 +79,7 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
     }
     if (!data->path)
         return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
-    return mixt__foreign_check(data->path);
+    return mixt__other_format_check(data->path);
 }
 
 static mixt_status check_numbers(const mixt_data_options *options)

@@ -271,7 +271,7 @@ mixt_status mixt__class_names_take(mixt_data *data);
 // foreign.c
 
 /** Refuses a file of a program whose files are not read here, with what converts it; any other passes. */
-mixt_status mixt__foreign_check(const char *path);
+mixt_status mixt__other_format_check(const char *path);
 
 // shape.c
 
@@ -430,7 +430,8 @@ mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribut
 mixt_status mixt__data_note(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */
 mixt_status mixt__table_warning(mixt_data *data, const mixt__table *table);
-/** Warns of rows that do not look like the others (suspects.c). @param mean, std (channels) as samples are normalised */
+/** Warns of rows that do not look like the others (suspects.c). @param mean, std (channels) as samples are normalised
+ */
 mixt_status mixt__table_suspects(mixt_data *data, const mixt__table *table, const float *mean, const float *std);
 
 // labels.c

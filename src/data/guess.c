@@ -85,6 +85,11 @@ static const mixt__data_kind *guess_folder(mixt_data *data, const char *path, bo
     return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
 }
 
+static bool is_set(const char *option)
+{
+    return option && *option;
+}
+
 const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path)
 {
     bool texts = data->options.text || (data->options.like && mixt__are_texts(&data->options.like->info));
@@ -105,8 +110,11 @@ const mixt__data_kind *mixt__data_guess(mixt_data *data, const char *path)
         return kind; // "digits" for "digits:"
     if (mixt__path_is_directory(path))
         return guess_folder(data, path, texts);
-    if (mixt__json_table_is(path) && mixt__path_is_file(path) && !holds_conversations(path))
-        return guess_table(data, path, texts);
+    if (mixt__json_table_is(path) && mixt__path_is_file(path) && !holds_conversations(path)) {
+        kind = guess_table(data, path, texts);
+        if (kind == &mixt__data_labelled || !(is_set(data->options.vocab) || is_set(data->options.chat_template)))
+            return kind; // else these are for conversations, and reading says what is wrong with them
+    }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
             return endings[i].kind == &mixt__data_csv ? guess_table(data, path, texts) : endings[i].kind;

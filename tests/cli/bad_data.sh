@@ -174,7 +174,7 @@ pairs without a language     | train phrases.yaml out=x data.source=            
 pairs of a third language    | train phrases.yaml out=x data.target=fr                 | 1 | its train part has a file for .en but none for .fr
 pairs without a tab          | train phrases.yaml out=x data.path=phrases.tsv data.source= data.target= | 1 | phrases.tsv: line 2 has no field 2: expected both languages with a tab between
 pairs of no column           | train phrases.yaml out=x data.path=phrases.tsv            | 1 | data.source=en: of a file with both languages it is a column, 1 to 64
-pairs that are too long      | train phrases.yaml out=x data.seq=1                     | 1 | no pair of sentences is left of 3: all are empty or over 1 tokens
+pairs that are too long      | train phrases.yaml out=x data.seq=1                     | 1 | no pair of sentences is left of 3: all are empty or over data.seq=1 tokens
 pairs by bytes               | train phrases.yaml out=x data.vocab= data.tokenizer=bytes | 1 | parallel text needs a vocabulary of byte pairs
 pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_size=99 | 1 | data: vocab_size 99, expected 257
 pairs for a classifier       | train phrases.yaml out=x model=mlp net.layers=0 net.width=0 net.heads=0 | 1 | model mlp needs images or rows of numbers, the data has sentences and their translations

@@ -78,5 +78,5 @@ refused set.h5 "h5py.File('set.h5')"
 printf 'PAR1' >"it's.parquet"
 refused "it's.parquet" "read_parquet('FILE')"
 run train rows.yaml data.kind=digits data.path=rows.csv out=x && fail "digits with a path"
-says "data.kind is digits, which mixt draws itself, but data.path is rows.csv"
+says "digits are generated and have no path: leave out data.path"
 [ $failures = 0 ]

@@ -43,7 +43,7 @@ moments() { "$mixt" plan run.yaml "$@" --json | sed 's/.*"moments":\([0-9]*\).*/
 [ $(($(moments --ranks 2 dist.zero=1) * 2 - $(moments --ranks 2))) -le 512 ] || fail "dist.zero=1 keeps $(moments --ranks 2 dist.zero=1) bytes of $(moments --ranks 2) of moments"
 planned=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
 grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' two/metrics.jsonl | head -1)"
-"$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
+"$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* per update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
 "$mixt" plan run.yaml --ranks 2 dist.zero=2 --machine h100 | grep -q '^  weights .* [0-9]*\.[0-9]*$' || fail "plan --ranks --machine: $("$mixt" plan run.yaml --ranks 2 --machine h100 | tail -5)"
 "$mixt" plan run.yaml --ranks 2 dist.zero=3 --machine t4 --json | grep -q '"rank_weights":[1-9][0-9]*,"rank_seconds":[0-9.e-]*' || fail "plan --ranks --machine --json"
 held=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"run_memory":.*"total":{"host":\([0-9]*\).*/\1/')
@@ -110,7 +110,7 @@ done
 
 ranks 2 "$mixt" train run.yaml out=traced dist.bucket=4K --profile -q >out 2>err || fail "--profile: $(cat err)"
 sed -i 's|\x1b\[[0-9;]*m||g' out # mpirun gives ranks a terminal
-grep -q '^ *bucket  *bytes  *ready ms  *begun ms  *ended ms  *hidden ms' out && grep -q '^ *1  *4096  ' out || fail "no trace: $(cat out)"
+grep -q '^ *bucket  *bytes  *ready ms  *start ms  *ended ms  *hidden ms' out && grep -q '^ *1  *4096  ' out || fail "no trace: $(cat out)"
 grep -q '^communication of all updates: [0-9]* bytes sent by this rank; sums took [0-9.]* s, [0-9.]*% of it hidden' out || fail "no hidden share: $(cat out)"
 same two traced
 ranks 2 "$mixt" train run.yaml out=traced-json --profile --json 2>err | grep -q '"communication":{"sent":[0-9]*,.*"buckets":\[{"bytes":' || fail "--profile --json: $(cat err)"

@@ -177,7 +177,7 @@ static mixt_status tell(const search *s, mixt_largest_batch *largest)
         return mixt__give_text(&largest->reason, "%lld would not fit into %s", (long long)(s->ranks * s->above.batch),
                                mixt__size_text(s->limit, limit));
     if (s->above.batch > s->most)
-        return mixt__give_text(&largest->reason, "that is all that the data has for an update, and memory would hold more");
+        return mixt__give_text(&largest->reason, "the data has no more samples for an update");
     return mixt__give_text(&largest->reason, "%lld: %s", (long long)(s->ranks * s->above.batch), s->reason);
 }
 

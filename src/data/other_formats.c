@@ -74,7 +74,7 @@ static mixt_status refuse(const char *path, const char *what, const char *conver
                       what, python);
 }
 
-mixt_status mixt__foreign_check(const char *path)
+mixt_status mixt__other_format_check(const char *path)
 {
     char head[HEAD] = "";
     FILE *file = mixt__path_is_file(path) ? mixt__file_open_stream(path) : NULL;
