@@ -87,7 +87,7 @@ printf 'model: qwen3\nnet: {layers: 2, width: 32, heads: 4, kv_heads: 2, head_di
 printf 'init: Qwen3-0.6B\ndata: {kind: text, path: book.txt, vocab: Qwen3-0.6B, seq: 64}\n' >tuned.yaml
 rm -r trained qwen3.yaml
 { echo 'id,rooms,city,built,price'; for i in $(seq 300); do echo "$i,$((i % 7)),$([ $((i % 3)) = 0 ] || echo city$((i % 3))),20$((i % 20 + 10))-0$((i % 9 + 1))-11,$((50 * (i % 7) + 7 * (i % 3)))"; done; } >houses.csv
-sed 's/,[0-9]*$//' houses.csv | head -40 >new.csv
+cut -d, -f1-4 houses.csv | head -40 >new.csv
 "$mixt" train configs/gpt.yaml data.path=book.txt net.layers=1 net.width=32 net.heads=2 data.seq=16 train.batch=4 train.accumulate=1 train.steps=1 train.warmup=0 out=trained -q &&
     "$mixt" export trained --out hf-model >/dev/null || fail "a Hugging Face folder"
 rm -r trained
@@ -115,7 +115,7 @@ shortened() {
     *verify*) echo "--steps 2 verify.lost=1000 data.limit=64 train.batch=8" ;;
     *' train '*faults=*) echo "data.limit=1024 train.batch=8" ;; # the update of the fault must come
     *train*configs/llama*out=runs/base*) echo "train.steps=1 train.warmup=0 net.layers=1 net.width=32 net.heads=2 net.kv_heads=1 data.seq=16 train.batch=4 train.accumulate=1" ;;
-    *out=runs/[ab]*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points
+    *out=runs/[ab]* | *out=runs/fp16*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points
     *train*configs/gpt* | *plan*configs/gpt*--profile*) echo "train.steps=1 $tokens" ;;
     *train*out=runs/first*) echo "train.steps=1 train.warmup=0 net.layers=1 net.width=32 net.heads=2 net.kv_heads=1 train.batch=4" ;; # talked to
     *' finetune '*) echo "train.epochs=0 train.steps=2" ;;

@@ -165,6 +165,8 @@ mixt_status mixt__hf_folder_fill(mixt_config *config)
     const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
     if (entry->uses & MIXT_USES_ROPE && *vocab && mixt__same_file(vocab, folder)) // tables have rows to spare
         MIXT_TRY(mixt__net_size_set_number(config, true, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
+    if (!(entry->uses & MIXT_USES_ROPE) && facts.positions && facts.positions < entry->tokens) // has no more
+        MIXT_TRY(mixt__net_size_set_number(config, true, MIXT_KEY_DATA_SEQ, (double)facts.positions, path));
     return set_sizes(config, entry, &facts, true, path);
 }
 

@@ -15,6 +15,7 @@ struct mixt_suggestion {
     const char *kind;    // of the data
     char path[4400];     // of the data, without a kind before it
     bool tuned;          // it begins with weights that were trained
+    int64_t longest;     // tokens of a text that those were made for; 0: not known
     const char *summary; // in the arena
     mixt__arena arena;
 };

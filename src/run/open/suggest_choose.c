@@ -264,7 +264,8 @@ static mixt_status choose_language_model(mixt_suggestion *s)
     if (model_is(s, "bert_mlm"))
         CHOOSE(DATA_MASK, "share of tokens to hide and predict", "0.15");
     if (s->tuned)
-        return mixt__suggest(s, MIXT_KEY_DATA_SEQ, "tokens of a sample", "256");
+        return mixt__suggest(s, MIXT_KEY_DATA_SEQ, "tokens of a sample", "%lld",
+                             (long long)(s->longest > 0 && s->longest < 256 ? s->longest : 256));
     snprintf(why, sizeof why, "for a text of %lld KB", (long long)(bytes >> 10));
     bool blocks = model_is(s, "gpt") || model_is(s, "llama") || model_is(s, "bert_mlm");
     if (blocks) {
@@ -367,6 +368,7 @@ static mixt_status choose_init(mixt_suggestion *s)
     const char *model = mixt__config_string(theirs, MIXT_KEY_MODEL),
                *vocab = mixt__config_string(theirs, MIXT_KEY_DATA_VOCAB);
     bool texts = !strcmp(s->kind, "labelled");
+    s->longest = mixt__config_int(theirs, MIXT_KEY_DATA_SEQ);
     if (texts && !strcmp(model, "bert_mlm"))
         model = "bert_classify";
     mixt_status status = mixt__suggest(s, MIXT_KEY_MODEL, "that of init", "%s", model);
