@@ -154,8 +154,8 @@ typedef struct mixt_data_options {
     bool unpacked;             /**< chat: each sample has a row of a batch to itself; default: short ones share rows */
     bool no_check; /**< arrays and tables: samples far larger than all others, and labels in a row that do not fit, are
                         no warning; default false */
-    const char *names;  /**< what classes are called, from class 0 on: "cat,dog,horse", or a file of them, one a line;
-                             default: as the data says */
+    const char *names; /**< what classes are called, from class 0 on: "cat,dog,horse", or a file of them, one a line;
+                            default: as the data says */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \

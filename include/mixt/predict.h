@@ -21,11 +21,11 @@ typedef struct mixt_inputs mixt_inputs;
 /**
  * Opens a picture (PPM, PGM, PNG, and JPEG where mixt was built with libjpeg), a clip (where samples are clips: a
  * folder of pictures of one size, in the order of their names), an array (.npy: one sample or several) or a file of IDX
- * images; where samples are rows of numbers or words, also a table (CSV, TSV), with its target or without, whose columns
- * are known by the names of its header. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a set that never
- * resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are scaled. Where
- * samples are labelled texts: a file of one text a line, the column of texts of a .tsv or .csv file, or "text:WORDS",
- * which is a text itself.
+ * images; where samples are rows of numbers or words, also a table (CSV, TSV), with its target or without, whose
+ * columns are known by the names of its header. Samples are cropped, resized and normalised as evaluation does with
+ * `like`; a picture of a set that never resizes has its largest middle part resized. FP32 arrays count as scaled to [0,
+ * 1] already, bytes are scaled. Where samples are labelled texts: a file of one text a line, the column of texts of a
+ * .tsv or .csv file, or "text:WORDS", which is a text itself.
  * @param like the data that the model was trained on (its training part), or what a run remembers of it
  *   (mixt_run_facts); borrowed: must stay open.
  * @param inputs set to the open file, or to NULL on failure.
@@ -36,11 +36,11 @@ MIXT_API mixt_status mixt_inputs_open(const char *path, const mixt_data *like, m
 MIXT_API void mixt_inputs_close(mixt_inputs *inputs);
 /** Samples that there are. */
 MIXT_API int64_t mixt_inputs_count(const mixt_inputs *inputs);
-/** Line of its file, from 1, that a sample begins on, where samples are the texts of a file or the rows of a table; 0: it
- * has none. Empty lines are no samples, so that lines and samples need not agree. */
+/** Line of its file, from 1, that a sample begins on, where samples are the texts of a file or the rows of a table; 0:
+ * it has none. Empty lines are no samples, so that lines and samples need not agree. */
 MIXT_API int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index);
-/** What in the file may not be meant, a line each: words of a table that the training part does not have; NULL: nothing.
- * Valid until it is closed. */
+/** What in the file may not be meant, a line each: words of a table that the training part does not have; NULL:
+ * nothing. Valid until it is closed. */
 MIXT_API const char *mixt_inputs_warnings(const mixt_inputs *inputs);
 /** Whether a sample is a text that is longer than the model has places: its end is not read. */
 MIXT_API bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index);

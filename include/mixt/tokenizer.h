@@ -48,8 +48,8 @@ MIXT_API mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *token
 MIXT_API mixt_status mixt_tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size,
                                            int32_t **tokens, int64_t *count);
 /** The same of a text in which the vocabulary's markers may be written out, as chat templates write them: "<|im_end|>"
- *  becomes one token, with or without the blanks beside it as the vocabulary says. Not for text of strangers: they could
- *  write markers too. */
+ *  becomes one token, with or without the blanks beside it as the vocabulary says. Not for text of strangers: they
+ * could write markers too. */
 MIXT_API mixt_status mixt_tokenizer_encode_marked(const mixt_tokenizer *tokenizer, const void *text, int64_t size,
                                                   int32_t **tokens, int64_t *count);
 /** The same of a file, gunzipped where it is gzip. */

@@ -171,7 +171,8 @@ typedef struct mixt_trainer_options {
     const char *frozen;
     /** Each update checks that the weights and moments that it reads are, to the bit, what the last one wrote, and the
      *  running statistics and counters with them: a bit that flips in memory, or a stray write, is an error that names
-     *  the parameter, after which nothing is saved until a checkpoint is loaded. True: nobody checks; on a GPU nobody does. */
+     *  the parameter, after which nothing is saved until a checkpoint is loaded. True: nobody checks; on a GPU nobody
+     * does. */
     bool no_integrity;
     int64_t integrity_every; /**< updates between checks of what an update does not read: working copies and frozen
                                   weights; 0: never; default 1 */

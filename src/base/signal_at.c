@@ -50,10 +50,11 @@ mixt_status mixt__signal_check(void)
     pthread_once(&once, read_variable);
     return due.number || !*text
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT,
-                            "MIXT_SIGNAL: '%s' is not a signal at a place: expected SIGNAL@PLACE:N with HUP, INT, KILL, "
-                            "TERM, USR1 or USR2, write, update or validation, and a number from 1, as in KILL@write:30",
-                            text);
+               : mixt__fail(
+                     MIXT_ERROR_ARGUMENT,
+                     "MIXT_SIGNAL: '%s' is not a signal at a place: expected SIGNAL@PLACE:N with HUP, INT, KILL, "
+                     "TERM, USR1 or USR2, write, update or validation, and a number from 1, as in KILL@write:30",
+                     text);
 }
 
 bool mixt__signal_due(mixt__place place)

@@ -64,8 +64,8 @@ mixt_status mixt__resume_data_check(mixt_run *run, const char *before, const cha
     if (e->remembered_facts)
         MIXT_TRY(mixt__without_data_check(run->config, r->run, e->remembered_facts, e->train));
     mixt__run_note(run, true,
-                   "%s continues with other data than it was begun with: %s -> %s (normalised as the run's was)", r->run,
-                   before, now);
+                   "%s continues with other data than it was begun with: %s -> %s (normalised as the run's was)",
+                   r->run, before, now);
     return MIXT_OK;
 }
 

@@ -102,4 +102,10 @@ static inline void expect_failure(const char *spec, mixt_data_options options, m
     assert_null(data);
 }
 
+#pragma GCC diagnostic ignored "-Woverride-init" // what a line names replaces a default
+#define DATA_OPTIONS(...)                                                                                              \
+    {                                                                                                                  \
+        MIXT_DEFAULTS_mixt_data_options, __VA_ARGS__                                                                   \
+    }
+
 #endif

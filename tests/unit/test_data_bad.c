@@ -1,5 +1,4 @@
-/* Bad input: each case must fail with its status and a text that names what is wrong; nothing may crash on any bytes.
- */
+/* Bad input: each case fails with its status and a text that names what is wrong; nothing may crash on any bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +18,8 @@
 #define GOOD_IMAGES "\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2abcd"
 #define GOOD_LABELS "\0\0\x08\x01\0\0\0\2\0\1"
 
+#define OPTIONS DATA_OPTIONS // of data_files.h
+
 typedef struct file {
     const char *name, *bytes;
     size_t size;
@@ -32,12 +33,6 @@ typedef struct bad_case {
     mixt_status status;
     const char *says[3];
 } bad_case;
-
-#pragma GCC diagnostic ignored "-Woverride-init" // what a line names replaces a default
-#define OPTIONS(...)                                                                                                   \
-    {                                                                                                                  \
-        MIXT_DEFAULTS_mixt_data_options, __VA_ARGS__                                                                   \
-    }
 
 #define STRICT(...) OPTIONS(.missing = MIXT_MISSING_ERROR, __VA_ARGS__)
 #define TWENTY                                                                                                         \

@@ -284,7 +284,7 @@ typedef mixt_status sequence(world *w);
       const char *text; int64_t n; mixt_status s = mixt_decoder_new(t, false, &d); mixt_tokenizer_close(t);            \
       s = s == MIXT_OK ? mixt_decoder_put(d, (int32_t[]){65}, 1, &text, &n) : s; mixt_decoder_free(d); return s;)      \
     X(freed_verification_described, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v); \
-      return mixt_verification_describe(v).checklist ? MIXT_OK : told();)                                               \
+      return mixt_verification_describe(v).checklist ? MIXT_OK : told();)                                              \
     X(line_of_a_freed_verification, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v); \
       return mixt_verification_line(v, 0) ? MIXT_OK : told();)                                                         \
     X(run_of_a_freed_verification, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v);  \
@@ -324,7 +324,7 @@ typedef mixt_status sequence(world *w);
     X(no_generator, ARGUMENT, "no generator", return mixt_generator_start(NULL, (int32_t[]){1}, 1);)                   \
     X(no_context, STATE, "no context", return mixt_model_new(NULL, net, MIXT_LOSS_MSE) ? MIXT_OK : told();)            \
     X(no_verification, STATE, "v must not be NULL",                                                                    \
-      return mixt_verification_describe(NULL).checklist ? MIXT_OK : told();)                                            \
+      return mixt_verification_describe(NULL).checklist ? MIXT_OK : told();)                                           \
     X(no_report, ARGUMENT, "must not be NULL", return mixt_report_add(NULL, (float[2]){0}, labels, 1);)                \
     X(no_result_of_a_bench, ARGUMENT, "result must not be NULL", return mixt_bench_run_with("mlp", NULL, NULL);)       \
     X(no_place_for_a_config, ARGUMENT, "config must not be NULL", return mixt_config_new(NULL);)                       \

@@ -51,7 +51,8 @@ static void test_env_check(void **state)
         const char *name, *good, *bad, *text;
     } variables[] = {
         {"MIXT_THREADS", "2", "two", "MIXT_THREADS: expected an integer from 0 to 1024, found 'two'"},
-        {"MIXT_DEVICE", "cpu", "cup", "MIXT_DEVICE: expected auto, cpu, cuda or cuda:N, found 'cup' (did you mean cpu?)"},
+        {"MIXT_DEVICE", "cpu", "cup",
+         "MIXT_DEVICE: expected auto, cpu, cuda or cuda:N, found 'cup' (did you mean cpu?)"},
         {"MIXT_ISA", "avx2", "avx", "MIXT_ISA: no instruction set 'avx' (did you mean avx2?): it takes scalar, avx2"},
         {"MIXT_LOG", "error,plan", "plan,eror", "MIXT_LOG: no category 'eror' (did you mean error?): it takes error"},
     };

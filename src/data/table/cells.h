@@ -34,14 +34,14 @@ typedef union mixt__cell {
 /** One column of a file. */
 typedef struct mixt__cells_column {
     mixt__csv_field name; // in the header; no text: it has none
-    mixt__cells_use use; // one-hot or embedded: words, of which sort is not known yet
+    mixt__cells_use use;  // one-hot or embedded: words, of which sort is not known yet
     mixt__number_form form;
     mixt__date_order order;
-    const char *why;      // it is left out
-    mixt__names words;    // by their numbers
-    int64_t values;       // cells that are not missing
-    int64_t strays;       // words among numbers or dates, which are taken to be missing
-    int64_t first_stray;  // line
+    const char *why;     // it is left out
+    mixt__names words;   // by their numbers
+    int64_t values;      // cells that are not missing
+    int64_t strays;      // words among numbers or dates, which are taken to be missing
+    int64_t first_stray; // line
     char stray[32];
 } mixt__cells_column;
 
@@ -64,13 +64,13 @@ bool mixt__number_read(const mixt__csv_field *field, mixt__number_form form, dou
 
 /** What the fields of a column are, counted. */
 typedef struct mixt__survey {
-    int64_t values;                         // that are not missing
-    int64_t numbers[MIXT_NUMBER_FORMS];     // in each form
-    int64_t decimals;                       // commas that can only be decimal ones
-    int64_t groups;                         // that can only part thousands
+    int64_t values;                     // that are not missing
+    int64_t numbers[MIXT_NUMBER_FORMS]; // in each form
+    int64_t decimals;                   // commas that can only be decimal ones
+    int64_t groups;                     // that can only part thousands
     int64_t dates[MIXT_DATE_ORDERS];
-    bool slash;                             // between the parts of dates
-    bool counts;                            // rows: first, first + 1, ...
+    bool slash;  // between the parts of dates
+    bool counts; // rows: first, first + 1, ...
     double next;
 } mixt__survey;
 

@@ -10,8 +10,8 @@ typedef struct mixt__csv_reader {
     mixt_data *data; // whose options count; holds what is kept
     const char *path;
     mixt__csv_text text;
-    mixt__csv_text rows;     // where they begin
-    mixt__csv_field header;  // the first line, where it is one
+    mixt__csv_text rows;    // where they begin
+    mixt__csv_field header; // the first line, where it is one
     int64_t header_line;
     int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
     bool numbered;                       // the header is one only for its numbers, those of columns

@@ -38,8 +38,7 @@ static int order_of_words(const void *a, const void *b)
 
 static int64_t number_of(const mixt__schema_column *c, const char *word)
 {
-    const char *const *found =
-        bsearch(&word, c->words, (size_t)c->count, sizeof *c->words, order_of_words);
+    const char *const *found = bsearch(&word, c->words, (size_t)c->count, sizeof *c->words, order_of_words);
     return found ? found - c->words : -1;
 }
 

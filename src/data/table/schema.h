@@ -1,8 +1,8 @@
 /* What the columns of a table become: learned from its training part, kept with a run, and the same for every file that
  * the run reads later.
  *
- * A column of numbers is a feature; one of dates is several; one of a few words is one-hot, a feature for each word; one
- * of many words is embedded: the model gets its number in a vocabulary, 0 for what training did not know. A column
+ * A column of numbers is a feature; one of dates is several; one of a few words is one-hot, a feature for each word;
+ * one of many words is embedded: the model gets its number in a vocabulary, 0 for what training did not know. A column
  * with gaps has a feature beside it that says where they are. What a file holds is read into cells first (cells.h).
  */
 #ifndef MIXT_DATA_SCHEMA_H
@@ -19,11 +19,11 @@ enum { MIXT_ONE_HOT_MAX = 32, MIXT_EMBEDDED_MAX = 1 << 17 };
 typedef struct mixt__schema_column {
     const char *name; // in the header, or "column 3"
     mixt__cells_use use;
-    mixt__number_form form; // of numbers
-    mixt__date_order order; // of dates
-    unsigned parts;         // mixt__date_parts
-    int32_t origin;         // minutes of the day that is 0
-    bool gaps;              // a feature says where cells are missing
+    mixt__number_form form;   // of numbers
+    mixt__date_order order;   // of dates
+    unsigned parts;           // mixt__date_parts
+    int32_t origin;           // minutes of the day that is 0
+    bool gaps;                // a feature says where cells are missing
     const char *const *words; // (count) by their alphabet; "" is a cell that is missing
     int64_t count;
     const char *why; // it is left out; "": it was asked for
@@ -32,10 +32,10 @@ typedef struct mixt__schema_column {
 typedef struct mixt__schema {
     mixt__schema_column *column; // (columns) of the training file, the target among them
     int64_t columns, target;
-    bool named;             // by a header
-    int64_t features;       // numbers of a sample
-    int64_t embedded, ids;  // columns that are embedded, and numbers of their words in all
-    bool plain;             // a feature each, as they stand
+    bool named;            // by a header
+    int64_t features;      // numbers of a sample
+    int64_t embedded, ids; // columns that are embedded, and numbers of their words in all
+    bool plain;            // a feature each, as they stand
 } mixt__schema;
 
 /** What of a file did not fit: counted while it is encoded. */

@@ -28,10 +28,10 @@ json_t *mixt__schema_pack(const mixt__schema *s)
     for (int64_t i = 0; i < s->columns; i++) {
         const mixt__schema_column *c = &s->column[i];
         json_t *name = mixt__json_string(c->name);
-        json_t *entry = json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:b, s:o}", "name", name ? name : json_string(""),
-                                  "use", mixt__cells_uses[c->use], "form", forms[c->form], "order", orders[c->order],
-                                  "parts", (int)c->parts, "origin", (int)c->origin, "gaps", c->gaps, "words",
-                                  pack_words(c));
+        json_t *entry =
+            json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:b, s:o}", "name", name ? name : json_string(""), "use",
+                      mixt__cells_uses[c->use], "form", forms[c->form], "order", orders[c->order], "parts",
+                      (int)c->parts, "origin", (int)c->origin, "gaps", c->gaps, "words", pack_words(c));
         if (mixt__json_add(list, entry))
             return json_decref(list), NULL;
     }
@@ -175,8 +175,8 @@ mixt_status mixt__schema_plain(mixt__arena *arena, int64_t features, const mixt_
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld columns", (long long)features);
     for (int64_t i = 0; i <= features; i++)
-        s->column[i] = (mixt__schema_column){
-            .name = "", .why = "", .use = i < features ? MIXT_CELLS_NUMBER : MIXT_CELLS_TARGET};
+        s->column[i] =
+            (mixt__schema_column){.name = "", .why = "", .use = i < features ? MIXT_CELLS_NUMBER : MIXT_CELLS_TARGET};
     s->target = features;
     mixt__schema_count(s);
     *schema = s;

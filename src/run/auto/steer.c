@@ -411,7 +411,7 @@ mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found
     MIXT_TRY(agree_on_trouble(run));
     MIXT_TRY(share_damage(run));
     bool any, looks = run->steer.troubled || run->steer.suspected || run->steer.look_due || run->steer.drifts ||
-                     run->steer.look_first; // on all ranks
+                      run->steer.look_first; // on all ranks
     mixt_status said = find_next(run, decision, &any);
     MIXT_TRY(looks ? mixt__run_agree(run, said) : said);
     if (!any)

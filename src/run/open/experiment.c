@@ -27,7 +27,7 @@ static const char *text(const mixt__experiment *e, mixt__config_key key)
     return mixt__config_string(e->config, key);
 }
 
-enum { PACK_AUTO, PACK_ALWAYS, PACK_NEVER }; // words of data.pack
+enum { PACK_AUTO, PACK_ALWAYS, PACK_NEVER };     // words of data.pack
 enum { SENTENCE_TOKENS = 64, SPEC_ROOM = 4200 }; // the first: at most, where the configuration does not say
 
 static int64_t number(const mixt__experiment *e, mixt__config_key key)

@@ -210,10 +210,9 @@ static mixt_status of_adapter(maker *m)
     mixt_status status =
         mixt__hf_folder_is(base)
             ? MIXT_OK
-            : mixt__fail(
-                  MIXT_ERROR_FILE,
-                  "%s: its adapter stands beside the weights of '%s', but there is no Hugging Face folder now",
-                  m->source, base);
+            : mixt__fail(MIXT_ERROR_FILE,
+                         "%s: its adapter stands beside the weights of '%s', but there is no Hugging Face folder now",
+                         m->source, base);
     snprintf(m->config_path, sizeof m->config_path, "%s/config.json", base);
     mixt_config_free(config);
     if (status == MIXT_OK)

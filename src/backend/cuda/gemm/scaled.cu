@@ -3,8 +3,8 @@
  * that one weight at a time is there in full.
  *
  * A block of 256 threads takes rows of the weight in turn, four numbers a thread where rows allow it. Reads a byte and
- * writes two (FP32: four) an element, before a product that reads each of them again. NF4 (num/nf4.h) has half a byte an
- * element, of which a thread takes two.
+ * writes two (FP32: four) an element, before a product that reads each of them again. NF4 (num/nf4.h) has half a byte
+ * an element, of which a thread takes two.
  */
 #include "backend/cuda/core/device.cuh"
 #include "backend/cuda/gemm/matmul.h"
@@ -81,8 +81,8 @@ static __global__ void __launch_bounds__(THREADS)
         nf4_part part = part_of_row(scales, cols, row);
         for (int64_t i = 2 * (int64_t)threadIdx.x; i < cols; i += 2 * THREADS) {
             int64_t block = ((row - part.row) * cols + i) / MIXT_NF4_BLOCK;
-            float magnitude = __fadd_rn(__fmul_rn(far[part.magnitude[block]], part.nested[block / MIXT_NF4_NESTED]),
-                                        *part.offset);
+            float magnitude =
+                __fadd_rn(__fmul_rn(far[part.magnitude[block]], part.nested[block / MIXT_NF4_NESTED]), *part.offset);
             unsigned char two = codes[(row * cols + i) / 2];
             dst[row * cols + i] = from_float<T>(near[two >> 4] * magnitude);
             dst[row * cols + i + 1] = from_float<T>(near[two & 15] * magnitude);

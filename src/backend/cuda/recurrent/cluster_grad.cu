@@ -33,7 +33,7 @@ static __device__ __forceinline__ void backward_weights(uint32_t weight[TILES][D
 }
 
 /** Tiles of the state's gradient that one block owns. */
-template <class C> static constexpr int OWN_TILES = CLUSTER_SLOTS * C::WIDTH / 16;
+template <class C> static constexpr int OWN_TILES = CLUSTER_SLOTS *C::WIDTH / 16;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 /** Two tiles of the warp: their part of the state's gradient, to the blocks that own their units. */
