@@ -83,7 +83,7 @@ int main(int count, char **words)
 C
     cc abi.c -o abi -ldl && ./abi "$library" >out
     status=$?
-    [ $status != 0 ] && [ $status != 99 ] && grep -q 'of another build' out || { fail "a library of another build: status $status"; cat out; }
+    [ $status != 0 ] && [ $status != 99 ] && grep -q 'from another build' out || { fail "a library of another build: status $status"; cat out; }
 fi
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -86,6 +86,6 @@ leaked=$(nm -D --defined-only "$lib/libmixt.so" | awk '$2 ~ /[TDBR]/ && $3 ~ /^m
 LD_LIBRARY_PATH=$lib "$prefix/bin/mixt" --version
 test -s "$prefix/share/man/man1/mixt-train.1"
 if [ -f "$build/libmixt_cuda.so" ]; then # the command finds it where it was installed, and gets as far as the driver
-    test -s "$lib/libmixt_cuda.so"
+    test -s "$lib/mixt/libmixt_cuda.so"
     ! (cd / && "$prefix/bin/mixt" bench mlp --precision fp32 --steps 1 --device cuda 2>&1) | grep 'not here'
 fi
