@@ -68,15 +68,21 @@ static void remove_unfinished(const char *path)
         close(fd);
 }
 
+/** Locked before it has its name: whoever finds it unlocked takes the directory for a dead process's. */
 static mixt_status mark_beginning(mixt__run_dir *dir)
 {
-    char mark[1200];
-    int fd = mixt__file_open_write(mixt__run_dir_file(dir, beginning, mark), O_WRONLY | O_CREAT | O_EXCL);
+    char mark[1200], unlocked[1216];
+    snprintf(unlocked, sizeof unlocked, "%s-", mixt__run_dir_file(dir, beginning, mark));
+    int fd = mixt__file_open_write(unlocked, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", mark, mixt__file_problem(errno));
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", unlocked, mixt__file_problem(errno));
     (void)flock(fd, LOCK_EX | LOCK_NB); // a file system without locks: then nothing is removed there
     dir->beginning = fd + 1;
-    return MIXT_OK;
+    if (!rename(unlocked, mark))
+        return MIXT_OK;
+    mixt_status status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", mark, strerror(errno));
+    unlink(unlocked);
+    return status;
 }
 
 mixt_status mixt__run_dir_begun(mixt__run_dir *dir)
