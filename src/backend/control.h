@@ -164,8 +164,8 @@ typedef struct mixt__coming {
 } mixt__coming;
 
 /* Gradients arrive as scale/gradient_factor times the mean gradient over the micro-steps. A non-finite one, or a norm
- * that FP32 cannot hold once the scale is taken out, skips the update whatever the scaling: step, lr and the schedule
- * stay, and skipped counts. Otherwise, with norm = sqrt(sum_squares)·unscale, grad_factor = unscale · min(1,
+ * that FP32 cannot hold once it is divided by the scale, skips the update whatever the scaling: step, lr and the
+ * schedule stay, and skipped counts. Otherwise, with norm = sqrt(sum_squares)·unscale, grad_factor = unscale · min(1,
  * clip_norm/(norm + 1e-6)) and lr is the schedule's at the updates applied before. */
 static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const mixt__update *update,
                                                   double sum_squares, bool found_inf, const mixt__coming *coming)

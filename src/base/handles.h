@@ -19,9 +19,9 @@ typedef struct mixt__handle {
     struct mixt__handle *next;
 } mixt__handle;
 
-/** The object is open from now on, until it or its owner is taken out. */
+/** The object is open from now on, until it or its owner is removed. */
 void mixt__handle_add(mixt__handle *handle, const void *object, const char *kind, const void *owner);
-/** Takes an object out; nothing happens where it is not in. */
+/** Removes an object; nothing happens where it was not added. */
 void mixt__handle_remove(const void *object);
 /** Takes out all that an owner frees. */
 void mixt__handle_remove_owned(const void *owner);

@@ -4,7 +4,7 @@
  *   2. The cheapest format that is cheaper than what is within the tolerance so far: the sensitivity analysis says how
  *      much each group of layers loses in it; the worst are raised again, as few as will do (bisection over the
  * ranking).
- *   3. What is raised is lowered back where the tolerance bears it, in halves and then one by one, and put into the
+ *   3. What is raised is lowered back where the tolerance allows it, in halves and then one by one, and put into the
  *      other formats where those are cheaper.
  *   4. The cheapest that was not shown to lose gets the final word, on fresh pairs. Where they show that it loses, the
  *      search goes on without it; where it stays undecided, it is offered as such. Where screening has left nothing,

@@ -39,7 +39,7 @@ static mixt_status check_formats(const char *formats)
     return MIXT_OK;
 }
 
-/** Refuses what cannot be meant. */
+/** Refuses what makes no sense. */
 static mixt_status settle_options(mixt__search *s, const mixt_search_options *given)
 {
     s->options = MIXT_OPTIONS(mixt_search_options);

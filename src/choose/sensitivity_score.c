@@ -100,7 +100,7 @@ static double lowered_score(const mixt_sensitivity *s, int64_t layer, int format
     return cell->exists ? mixt__seen_score(best_known(cell)) : 1;
 }
 
-/** The format that a layer takes in a model of `format`: that one where it bears it, else another of 16 bits, else
+/** The format that a layer takes in a model of `format`: that one where it tolerates it, else another of 16 bits, else
  *  FP32. */
 static const char *recommend(const mixt_sensitivity *s, int64_t layer, int format)
 {

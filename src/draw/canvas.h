@@ -38,8 +38,8 @@ struct mixt__canvas {
 mixt__canvas *mixt__canvas_svg(int width, int height);
 mixt__canvas *mixt__canvas_png(int width, int height);
 
-/** The strokes of a character for pixels: "xy xy …", strokes parted by '|', x from 0 to 4, y from 0 (top) over 6 (the
- *  baseline) to 8. Characters that are not ASCII are a box. */
+/** The strokes of a character for pixels: "xy xy …", strokes separated by '|', x from 0 to 4, y from 0 (top) over 6
+ * (the baseline) to 8. Characters that are not ASCII are a box. */
 const char *mixt__font_strokes(unsigned char character);
 
 #endif

@@ -239,7 +239,7 @@ static bool is_outlier(const mixt_monitor *m, const standing *now, double loss)
 }
 
 /** Whether training is being lost: losses far above the usual, and most of what was learned is gone or does not come
- *  back. A net that has learned its data by heart has spikes of many times its tiny loss, and recovers. */
+ *  back. A net that overfits its data has spikes of many times its tiny loss, and recovers. */
 static bool is_lost(const mixt_monitor *m, double loss)
 {
     bool many = __builtin_popcount(m->outliers & 255) >= RECENT_OUTLIERS;

@@ -20,8 +20,8 @@ enum {
 };
 static const double worse = 0.1;        // of logarithms: losses that learning has made so much worse, ...
 static const double worse_fresh = 0.03; // ... where nothing was learned yet
-static const double noticed = 0.05; // of the first loss: a net that knows its data by heart makes less of a tiny one
-static const double sure = 3;       // standard errors
+static const double noticed = 0.05;     // of the first loss: a net that overfits makes less of a tiny one
+static const double sure = 3;           // standard errors
 static const double calm_rise = 0.02, calm_peak = 0.3; // at the end of a trial, and on the way
 static const double limit = 10;                        // stands for what is not finite
 

@@ -33,9 +33,8 @@ inside rm -r "/$folder" /tmp/runs
 
 # ---- installed ----
 
-inside dpkg-query -W >"$work/before"
-cp "$dist"/*.deb "$root/root/"
-inside sh -c 'cd /root && rm -f mixt-mpi*.deb mixt-cuda*.deb && apt-get -qq update && apt-get install -y -qq --no-install-recommends ./*.deb gcc libc6-dev pkg-config' \
+cp "$dist"/*.deb "$root/opt/"
+inside sh -c 'cd /opt && rm -f mixt-mpi*.deb mixt-cuda*.deb && apt-get -qq update && apt-get install -y -qq --no-install-recommends ./*.deb gcc libc6-dev pkg-config' \
     >"$work/apt" 2>&1 || { fail "the packages do not install"; tail -5 "$work/apt"; }
 inside sh -c 'cd /tmp && mixt info' >/dev/null || fail "mixt info, installed"
 cat >"$root/tmp/try.c" <<'C'

@@ -23,8 +23,9 @@ typedef struct mixt__features {
     bool timed;         // the time of a rating is a feature, the last
 } mixt__features;
 
-/** Fills f->values from a file: a line for each id, what it is called first, then numbers, categories parted by |, or a
- *  title with the year at its end. Ids that the file does not name have zeros; others that it names are passed over.
+/** Fills f->values from a file: a line for each id, what it is called first, then numbers, categories separated by |,
+ * or a title with the year at its end. Ids that the file does not name have zeros; others that it names are passed
+ * over.
  *  @param f `side`, `ids` and `count` are there: numbers get mean 0 and deviation 1 over the training part's ratings */
 mixt_status mixt__features_read(mixt_data *data, const char *path, const mixt__names *names, mixt__features *f);
 /** Makes what ids are called a feature: the logarithm of the number, with mean 0 and deviation 1 over the training

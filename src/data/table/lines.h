@@ -1,4 +1,4 @@
-/* Lines of a text file in memory whose fields are parted by "::" or as in CSV, by what the first line has. */
+/* Lines of a text file in memory whose fields are separated by "::" or as in CSV, by what the first line has. */
 #ifndef MIXT_DATA_LINES_H
 #define MIXT_DATA_LINES_H
 

@@ -1,4 +1,4 @@
-/* Lines of user, item, rating and perhaps time, parted by "::" or as in CSV.
+/* Lines of user, item, rating and perhaps time, separated by "::" or as in CSV.
  *
  * Users and items are names, whatever they look like. A header may put the fields into another order; words that it
  * does not know stand for what is left, in the usual order.

@@ -138,7 +138,7 @@ static void fill(mixt_tensor_signal *s, const mixt__instrumented_value *v)
     s->flushed = v->dtype == MIXT_DTYPE_FP16 && count > 0 ? flushed_count(v->counts) / count : 0;
 }
 
-/** The loss scale, and what passes were weighed with, taken out: what made the norm of the step out of these. */
+/** The loss scale, and what passes were weighed with, divided out: what made the norm of the step out of these. */
 static double unscaling(const mixt__trainer *t, const mixt__segment_stats *stats, const mixt_step *step)
 {
     double squares = 0;

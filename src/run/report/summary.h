@@ -1,4 +1,4 @@
-/* What is told of a run before it trains: what it will do (summary.c), and what in it cannot be meant (warnings.c). */
+/* What is told of a run before it trains: what it will do (summary.c), and what in it makes no sense (warnings.c). */
 #ifndef MIXT_RUN_SUMMARY_H
 #define MIXT_RUN_SUMMARY_H
 

@@ -1,4 +1,4 @@
-/* Settings that cannot be meant: each is told as a warning before training begins, and the run goes on as it is set.
+/* Settings that make no sense: each is told as a warning before training begins, and the run goes on as it is set.
  *
  * What can be no run at all is refused where it is read (config, data, experiment), not here.
  */

@@ -1,4 +1,4 @@
-/* A rank's own weights put in the masters' place and taken out again, and one decision on overflows. */
+/* A rank's own weights put in the masters' place and put back again, and one decision on overflows. */
 #include "train/dist/local.h"
 
 #include "base/threads.h"
