@@ -30,6 +30,13 @@ typedef enum mixt_normalise {
     MIXT_NORMALISE_NONE,         /**< as stored: bytes become 0 to 255 */
 } mixt_normalise;
 
+/** How one target to regress on is learned; predictions are in its own units either way. */
+typedef enum mixt_normalise_target {
+    MIXT_NORMALISE_TARGET_AUTO = 0, /**< of files STANDARD where `normalise` is, else NONE; of a program's arrays NONE */
+    MIXT_NORMALISE_TARGET_STANDARD, /**< minus the mean and over the deviation of the training part, inside the model */
+    MIXT_NORMALISE_TARGET_NONE,     /**< as stored: the loss is of the target itself */
+} mixt_normalise_target;
+
 /** What becomes of a cell that has no value. */
 typedef enum mixt_missing {
     MIXT_MISSING_ERROR = 0, /**< the set does not open; the message names the cell */
@@ -83,9 +90,8 @@ typedef struct mixt_data_options {
                                   more. A target is never filled in */
     const char *columns;     /**< csv: columns to predict from, names or numbers from 1, "age,sex,4"; default: all */
     const char *drop;        /**< csv: columns to leave out, likewise; default: none, but for what says nothing */
-    mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels or tokens. One
-                                   target to regress on is learned with mean 0 and deviation 1 where it is STANDARD,
-                                   else as it is */
+    mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels or tokens. Of one target to
+                                   regress on `normalise_target` says more */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */
     const char *means, *stds; /**< the same for each channel, "0.485,0.456,0.406", both or neither */
@@ -156,6 +162,9 @@ typedef struct mixt_data_options {
                         no warning; default false */
     const char *names; /**< what classes are called, from class 0 on: "cat,dog,horse", or a file of them, one a line;
                             default: as the data says */
+    mixt_normalise_target normalise_target; /**< csv, npy, npz, images in a table, a program's own arrays: how one
+                                                 target to regress on is learned; default
+                                                 MIXT_NORMALISE_TARGET_AUTO. `like` comes before it */
 } mixt_data_options;
 MIXT_API void mixt_data_options_default(mixt_data_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_data_options                                                                                \
@@ -197,7 +206,7 @@ typedef struct mixt_data_info {
     double target_mean;                /**< ratings, values with a scale: their mean in the training part; else 0 */
     const char *warnings;              /**< what in the data may not be meant, a line each; NULL: nothing */
     const char *notes;                 /**< csv: what columns became, a line each; NULL: nothing */
-    double target_scale; /**< VALUES of files with one each: models learn (target - target_mean) / target_scale, and
+    double target_scale; /**< VALUES with one each (`normalise_target`): models of the zoo learn (target - target_mean) / target_scale, and
                               their outputs are in the target's units; 0: as they are */
 } mixt_data_info;
 

@@ -199,7 +199,7 @@ static mixt_status open_numbers(mixt_data *data)
 static const mixt__data_kind numbers = {
     .name = "arrays",
     .what = "arrays of the program",
-    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE | MIXT_DATA_VALUES,
     .open = open_numbers,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

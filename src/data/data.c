@@ -107,10 +107,13 @@ static mixt_status check_numbers(const mixt_data_options *options)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
         (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_FILL ||
-        (unsigned)options->loss_on > MIXT_LOSS_ON_LAST)
+        (unsigned)options->loss_on > MIXT_LOSS_ON_LAST ||
+        (unsigned)options->normalise_target > MIXT_NORMALISE_TARGET_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "data: target %d, normalise %d, missing %d or loss_on %d is not an allowed value",
-                          (int)options->target, (int)options->normalise, (int)options->missing, (int)options->loss_on);
+                          "data: target %d, normalise %d, normalise_target %d, missing %d or loss_on %d is not an "
+                          "allowed value",
+                          (int)options->target, (int)options->normalise, (int)options->normalise_target,
+                          (int)options->missing, (int)options->loss_on);
     return MIXT_OK;
 }
 
@@ -249,6 +252,7 @@ static mixt_status check_used(const mixt_data *data)
         {"template", MIXT_DATA_CHAT, o->chat_template && *o->chat_template},
         {"loss_on", MIXT_DATA_CHAT, o->loss_on != MIXT_LOSS_ON_ASSISTANT},
         {"normalise", MIXT_DATA_NUMBERS, o->normalise != MIXT_NORMALISE_STANDARD},
+        {"normalise_target", MIXT_DATA_VALUES, o->normalise_target != MIXT_NORMALISE_TARGET_AUTO},
         {"shape", MIXT_DATA_SHAPE, o->shape},
         {"classes", MIXT_DATA_CLASSES, o->classes},
     };

@@ -38,6 +38,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_COLUMNS = 1 << 15, // columns, drop
     MIXT_DATA_INPUTS = 1 << 16,  // inputs
     MIXT_DATA_CHAT = 1 << 17,    // chat_template, loss_on, unpacked
+    MIXT_DATA_VALUES = 1 << 18,  // normalise_target
     MIXT_DATA_SEQ = 1 << 14,     // seq: has a default, so that it takes a configuration to know whether it was set
 } mixt__data_uses;
 
@@ -421,6 +422,14 @@ void mixt__table_value_scale(const mixt__table *table, const int64_t *rows, int6
 
 /** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */
 mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers);
+
+// targets.c
+
+/** @param one whether there is one target to regress on. Fails where what is asked of it is asked of other targets. */
+mixt_status mixt__target_check(const mixt_data *data, bool values, int64_t elements, bool *one);
+/** Sets how one target to regress on is learned, and tells it. @param mean, deviation of the training part; 0: it is the
+ *  same everywhere. Not read where `like` says both. */
+mixt_status mixt__target_learned(mixt_data *data, double mean, double deviation);
 
 // warnings.c
 

@@ -284,37 +284,28 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
-/** Values are learned with mean 0 and deviation 1, those of the training part; a program's own as they are, as
- *  all where inputs are. `train` is
- *  the training file's table for a part with its own. */
+/** How one value to predict is learned. `train` is the training file's table for a part with its own. */
 static mixt_status scale_targets(mixt_data *data, const mixt__table_reader *reader, const table_state *state,
                                  const mixt__table *train)
 {
-    const mixt_data *like = data->options.like;
     const mixt__table *table = train ? train : &state->table;
     mixt__shares shares = state->shares;
     int64_t *rows = NULL, count = table->rows;
-    if (data->arrays || !state->table.values || state->table.value_count != 1 ||
-        data->options.normalise != MIXT_NORMALISE_STANDARD)
+    double mean, deviation;
+    bool one;
+    MIXT_TRY(mixt__target_check(data, state->table.values != NULL, state->table.value_count, &one));
+    if (!one)
         return MIXT_OK;
-    if (like) {
-        data->info.target_mean = like->info.target_mean;
-        data->info.target_scale = like->info.target_scale;
-        return MIXT_OK;
-    }
+    if (data->options.like)
+        return mixt__target_learned(data, 0, 0);
     if (train)
         MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
                                  reader->find(data, MIXT_PART_TEST) != NULL, &shares));
     if (shares.train)
         MIXT_TRY(rows_of_part(table, &shares, MIXT_PART_TRAIN, &rows, &count));
-    mixt__table_value_scale(table, rows, count, &data->info.target_mean, &data->info.target_scale);
+    mixt__table_value_scale(table, rows, count, &mean, &deviation);
     mixt__free(rows);
-    if (!data->info.target_scale)
-        return MIXT_OK;
-    return mixt__data_note(data,
-                           "target: mean %.4g, std %.4g: the loss is of (target - mean) / std, predictions and other "
-                           "figures are in the target's units",
-                           data->info.target_mean, data->info.target_scale);
+    return mixt__target_learned(data, mean, deviation);
 }
 
 /** Numbers of words stand beside the features, as an input of their own. */

@@ -47,6 +47,27 @@ first=$(loss)
 [ "$first" != "$(loss data.normalise=none)" ] || fail "data.normalise=none changes nothing"
 [ "$first" != "$(loss data.in_order=true)" ] || fail "data.in_order changes nothing"
 
+# A target to regress on: learned as stored or with mean 0 and deviation 1, apart from the inputs; a run keeps to what it began with.
+for i in $(seq 60); do echo "$((i % 7)),$((i % 5)),$((300 + 40 * (i % 7) - 25 * (i % 5)))"; done >values.csv
+values="data.path=values.csv data.task=values train.batch=8 train.lr=0.02"
+go $values data.normalise_target=none train.steps=12 || fail "data.normalise_target=none: $(cat text)"
+grep -q 'target: mean .*, std .*, learned as stored' text || fail "a raw target is not told: $(cat text)"
+cp run/model.safetensors raw.safetensors
+"$mixt" eval run --json >plain.json && "$mixt" eval run data.normalise_target=standard --json >asked.json && cmp -s plain.json asked.json ||
+    fail "eval takes another scale than the run's: $(cat plain.json asked.json)"
+go $values data.normalise_target=none train.steps=6 && "$mixt" train --resume run train.steps=12 -q >text 2>&1 || fail "resume: $(cat text)"
+cmp -s run/model.safetensors raw.safetensors || fail "a resumed run with a raw target has other bits"
+"$mixt" train --resume run train.steps=14 data.normalise_target=auto >text 2>&1 && fail "a resume takes another scale of the target"
+grep -q 'data.normalise_target: none -> auto' text || fail "a resume with another scale says: $(cat text)"
+mae() { "$mixt" predict run values.csv | awk -F, 'NR > 1 { e = $4 - $3; s += e < 0 ? -e : e } END { printf "%d", s / (NR - 1) }'; }
+raw=$(mae) # 12 updates of 0.02 come nowhere near 300 where it is as stored
+go $values data.normalise=none data.normalise_target=standard train.steps=12 || fail "data.normalise_target=standard: $(cat text)"
+grep -q 'not normalised' text || fail "inputs are normalised: $(cat text)"
+[ "$raw" -gt 200 ] && [ "$(mae)" -lt 100 ] || fail "mean errors of predictions: $raw as stored, $(mae) with deviation 1"
+go data.normalise_target=standard && fail "classes are scaled"
+grep -q 'targets are classes' text || fail "a scale for classes: $(cat text)"
+go data.kind=digits data.path= data.samples=24 train.batch=16 data.normalise_target=none && fail "digits take data.normalise_target"
+
 # Cells without a value: the mean of the training part takes their place, also in a file that the run sees later on.
 sed '4s/^[^,]*/NA/; 9s/,[^,]*/,/' rows.csv >holes.csv
 go data.path=holes.csv data.missing=error && fail "a cell without a value is taken unasked"

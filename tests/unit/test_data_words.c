@@ -149,6 +149,60 @@ static void write_towns(const char *name)
     write_text(name, text);
 }
 
+/** Inputs and the target are normalised apart; other files and other parts follow the set that they are read like. */
+static void a_target_is_learned_as_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        mixt_normalise inputs;
+        mixt_normalise_target target;
+        bool normalised, learned;
+        const char *note;
+    } cases[] = {
+        {MIXT_NORMALISE_STANDARD, MIXT_NORMALISE_TARGET_AUTO, true, true, "the loss is of (target - mean) / std"},
+        {MIXT_NORMALISE_STANDARD, MIXT_NORMALISE_TARGET_NONE, true, false, "mean 40, std 24.49, learned as stored"},
+        {MIXT_NORMALISE_NONE, MIXT_NORMALISE_TARGET_AUTO, false, false, NULL},
+        {MIXT_NORMALISE_NONE, MIXT_NORMALISE_TARGET_STANDARD, false, true, "the loss is of (target - mean) / std"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .normalise = cases[i].inputs, .val = 0,
+                                           .normalise_target = cases[i].target);
+        mixt_data *data = open_text("x,y\n1,10\n2,70\n3,50\n6,30.5\n2,39.5\n", &o), *facts, *other;
+        const mixt_data_info *info = mixt_data_describe(data);
+        assert_int_equal(info->std[0] != 1, cases[i].normalised);
+        assert_int_equal(info->target_scale > 0, cases[i].learned);
+        assert_true(!cases[i].learned || fabs(info->target_mean - 40) < 1e-6);
+        assert_true(cases[i].note ? strstr(info->notes, cases[i].note) != NULL : !strstr(info->notes, "mean 40"));
+        json_t *packed = mixt__data_facts_pack(data);
+        check_ok(mixt__data_facts_unpack(packed, &facts));
+        write_text("b.csv", "x,y\n1,10000.5\n2,20000\n");
+        o.like = facts;
+        check_ok(mixt_data_open_with(in_folder("csv:%s/b.csv"), &o, &other));
+        assert_true(mixt_data_describe(other)->target_scale == info->target_scale);
+        assert_true(mixt_data_describe(other)->target_mean == info->target_mean);
+        json_decref(packed);
+        mixt_data_close(other);
+        mixt_data_close(facts);
+        mixt_data_close(data);
+    }
+    mixt_data *data;
+    write_text("a.csv", "x,y\n1,0\n2,1\n3,1\n4,0\n");
+    assert_int_equal(
+        mixt_data_open(in_folder("csv:%s/a.csv"), &data, .normalise_target = MIXT_NORMALISE_TARGET_STANDARD),
+        MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "targets are classes"));
+    const float inputs[] = {1, 2, 3, 4}, targets[] = {100, 300, 200, 400};
+    const mixt_data_arrays arrays = MIXT_OPTIONS(mixt_data_arrays, .samples = 4, .input_rank = 1, .input_dims = {1},
+                                                 .inputs = inputs, .target = MIXT_TARGET_VALUES, .targets = targets);
+    for (int asked = 0; asked < 2; asked++) { // a program's own are as they are, unless it asks
+        mixt_data_options o = MIXT_OPTIONS(mixt_data_options, .val = 0);
+        o.normalise_target = asked ? MIXT_NORMALISE_TARGET_STANDARD : MIXT_NORMALISE_TARGET_AUTO;
+        check_ok(mixt_data_from(&arrays, &o, &data));
+        assert_true(mixt_data_describe(data)->target_mean == (asked ? 250 : 0));
+        mixt_data_close(data);
+    }
+}
+
 /** The same columns of another file: in another order, without a target, with words that training did not know. */
 static void many_words_are_numbered_alike(void **state)
 {

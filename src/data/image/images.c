@@ -401,26 +401,19 @@ static mixt_status take_list(mixt_data *data, const mixt__table *table, const ch
     return MIXT_OK;
 }
 
-/** Mean and deviation of the values to train on: models learn them with mean 0 and deviation 1. */
-static void scale_values(mixt_data *data, const images_state *state, const listing *train, int64_t samples)
+/** How values are learned, by mean and deviation of those to train on. */
+static mixt_status scale_values(mixt_data *data, const images_state *state, const listing *train, int64_t samples)
 {
-    const mixt_data *like = data->options.like;
     const int64_t *rows = train == &state->list ? state->rows : NULL;
     int64_t count = rows ? samples : train->count;
     double sum = 0, squares = 0;
-    if (like) {
-        data->info.target_mean = like->info.target_mean;
-        data->info.target_scale = like->info.target_scale;
-        return;
-    }
     for (int64_t i = 0; i < count; i++) {
         double value = (double)train->files[rows ? rows[i] : i].value;
         sum += value;
         squares += value * value;
     }
     double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
-    data->info.target_mean = variance > 0 ? mean : 0;
-    data->info.target_scale = variance > 0 ? sqrt(variance) : 0;
+    return mixt__target_learned(data, mean, variance > 0 ? sqrt(variance) : 0);
 }
 
 /** The same as `fill` of pictures that tables list; `train` is that of the training part. */
@@ -447,8 +440,7 @@ static mixt_status fill_listed(mixt_data *data, images_state *state, const mixt_
     data->info.target = MIXT_TARGET_VALUES;
     data->info.classes = 0;
     data->info.class_names = NULL;
-    scale_values(data, state, measured, samples);
-    return MIXT_OK;
+    return scale_values(data, state, measured, samples);
 }
 
 static mixt_status open_listed(mixt_data *data, images_state *state, const char *table)
@@ -506,7 +498,9 @@ static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
 
 static mixt_status open_images(mixt_data *data)
 {
-    return open_folders(data, 0, DEFAULT_CROP);
+    bool one;
+    MIXT_TRY(open_folders(data, 0, DEFAULT_CROP));
+    return mixt__target_check(data, data->info.target == MIXT_TARGET_VALUES, 1, &one);
 }
 
 static mixt_status open_video(mixt_data *data)
@@ -541,7 +535,8 @@ static void close_images(mixt_data *data)
 const mixt__data_kind mixt__data_images = {
     .name = "images",
     .what = "images in class folders, or listed in a table",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES,
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES |
+            MIXT_DATA_VALUES,
     .open = open_images,
     .sample = sample_images,
     .close = close_images,

@@ -288,7 +288,7 @@ const mixt__data_kind mixt__data_csv = {
     .name = "csv",
     .what = "table, one sample per line",
     .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES |
-            MIXT_DATA_SHAPE | MIXT_DATA_COLUMNS,
+            MIXT_DATA_SHAPE | MIXT_DATA_COLUMNS | MIXT_DATA_VALUES,
     .open = open_csv,
     .sample = mixt__table_sample,
     .arrays = mixt__table_arrays,

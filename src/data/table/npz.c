@@ -231,7 +231,8 @@ static mixt_status open_npz(mixt_data *data)
 }
 
 #define USES                                                                                                           \
-    (MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE)
+    (MIXT_DATA_LABELS | MIXT_DATA_INPUTS | MIXT_DATA_IMAGES | MIXT_DATA_NUMBERS | MIXT_DATA_CLASSES | MIXT_DATA_SHAPE | \
+     MIXT_DATA_VALUES)
 
 const mixt__data_kind mixt__data_npz = {
     .name = "npz",

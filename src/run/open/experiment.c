@@ -77,6 +77,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
     o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
+    o->normalise_target = (mixt_normalise_target)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE_TARGET);
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->columns = *text(e, MIXT_KEY_DATA_COLUMNS) ? text(e, MIXT_KEY_DATA_COLUMNS) : NULL;
     o->drop = *text(e, MIXT_KEY_DATA_DROP) ? text(e, MIXT_KEY_DATA_DROP) : NULL;
