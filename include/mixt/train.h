@@ -165,9 +165,9 @@ typedef struct mixt_trainer_options {
     int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
     const char
         *faults; /**< for tests: "kind@update:layer, …", what is to go wrong (docs/diagnosis.md); default: none */
-    /** Format that frozen parameters are kept in: "auto" (default), the one in which each is read, or "int8": weights
-     * of linear layers and embeddings as INT8 numbers with a scale for each row, the others as with auto. Refused where
-     *  `freeze` names no such weight. */
+    /** Format that frozen parameters are kept in: "auto" (default), the one in which each is read; "int8" or "fp8":
+     *  weights of linear layers and embeddings as INT8 or FP8 (E4M3) numbers with a scale for each row, the others as
+     *  with auto; "nf4": weights of linear layers below adapters in 4 bits. Refused where no frozen weight is such. */
     const char *frozen;
     /** Each update checks that the weights and moments that it reads are, to the bit, what the last one wrote, and the
      *  running statistics and counters with them: a bit that flips in memory, or a stray write, is an error that names

@@ -58,7 +58,8 @@ static const mixt__format table[MIXT_DTYPE_COUNT] = {
                              .min_subnormal = 0x1p-9,
                              .roundoff = 0x1p-4,
                              .loss_scaling = true,
-                             .scale = MIXT_SCALE_TENSOR,
+                             .scale = MIXT_SCALE_CHANNEL, // of a weight; activations wait with one for the tensor
+                             .frozen = "fp8",
                              .may = MIXT_MAY_KEEP},
     [MIXT_DTYPE_FP8_E5M2] = {.name = "fp8_e5m2",
                              FLOAT(1, 5, 2),
@@ -69,7 +70,11 @@ static const mixt__format table[MIXT_DTYPE_COUNT] = {
                              .roundoff = 0x1p-3,
                              .loss_scaling = true,
                              .scale = MIXT_SCALE_TENSOR},
-    [MIXT_DTYPE_INT8] = {.name = "int8", INTEGER(1, INT8_MAX), .stored = MIXT_DTYPE_INT8, .scale = MIXT_SCALE_CHANNEL},
+    [MIXT_DTYPE_INT8] = {.name = "int8",
+                         INTEGER(1, INT8_MAX),
+                         .stored = MIXT_DTYPE_INT8,
+                         .frozen = "int8",
+                         .scale = MIXT_SCALE_CHANNEL},
     [MIXT_DTYPE_UINT8] = {.name = "uint8",
                           INTEGER(1, UINT8_MAX),
                           .stored = MIXT_DTYPE_UINT8,
@@ -91,6 +96,7 @@ static const mixt__format table[MIXT_DTYPE_COUNT] = {
                         .min_normal = 0x1p-4,
                         .min_subnormal = 0x1p-4,
                         .roundoff = 0x1p-3,
+                        .frozen = "nf4",
                         .scale = MIXT_SCALE_NESTED},
 };
 
@@ -98,6 +104,14 @@ const mixt__format *mixt__format_of(mixt_dtype dtype)
 {
     bool known = (unsigned)dtype < MIXT_DTYPE_COUNT;
     return &table[known ? dtype : MIXT_DTYPE_NONE];
+}
+
+mixt_dtype mixt__format_of_frozen(const char *word)
+{
+    for (int i = 0; word && i < MIXT_DTYPE_COUNT; i++)
+        if (table[i].frozen && !strcmp(word, table[i].frozen))
+            return (mixt_dtype)i;
+    return MIXT_DTYPE_NONE;
 }
 
 mixt_dtype mixt__format_lower(int index)

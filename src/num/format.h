@@ -38,11 +38,15 @@ typedef struct mixt__format {
     bool loss_scaling;                               // gradients in it need the loss scaled
     mixt__scale_kind scale;                          // what it needs to hold numbers of any size
     unsigned may;
-    int preference; // of the formats to train in below FP32: 1 is tried first. 0: none of them
+    const char *frozen; // what `train.frozen` calls it; NULL: frozen weights are not kept in it because of a wish
+    int preference;     // of the formats to train in below FP32: 1 is tried first. 0: none of them
 } mixt__format;
 
 /** The row of a format; of anything else that of MIXT_DTYPE_NONE. */
 const mixt__format *mixt__format_of(mixt_dtype dtype);
+
+/** The format that a wish about frozen weights names: "int8", "fp8", "nf4"; of any other word NONE. */
+mixt_dtype mixt__format_of_frozen(const char *word);
 
 /** Bytes of so many elements. */
 static inline size_t mixt__format_bytes(mixt_dtype dtype, int64_t count)

@@ -61,8 +61,8 @@ static mixt_status value_as(mixt__gradients *g, int32_t value, mixt_dtype dtype,
 {
     const mixt__value *v = &g->graph->values[value];
     *out = value;
-    if (v->dtype == dtype || !mixt_dtype_is_float(v->dtype))
-        return MIXT_OK;
+    if (v->dtype == dtype || !mixt_dtype_is_float(v->dtype) || v->scales.kind != MIXT_SCALE_NONE)
+        return MIXT_OK; // numbers with scales are read as they are
     if (v->role == MIXT_ROLE_PARAM) {
         int32_t param = v->param;
         bool has = mixt__graph_param_has(g->graph, param, dtype);

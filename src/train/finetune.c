@@ -107,7 +107,7 @@ static mixt_status keep_frozen(mixt__graph *graph, mixt_dtype format)
     if (format != MIXT_DTYPE_NONE && !keep_in(graph, format))
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "frozen=%s is for weights of linear layers and embeddings: freeze names none of them",
-                          mixt_dtype_name(format));
+                          mixt__format_of(format)->frozen);
     return freeze_statistics(graph);
 }
 
@@ -151,7 +151,7 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list, mixt_dtype format
         return mixt__fail(MIXT_ERROR_CONFIG, "frozen=nf4 is for what stands below adapters: say lora.rank too");
     if ((!list || !*list) && format != MIXT_DTYPE_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG, "frozen=%s says how frozen parameters are kept, and freeze names none",
-                          mixt_dtype_name(format));
+                          mixt__format_of(format)->frozen);
     if (!list || !*list)
         return MIXT_OK;
     MIXT_TRY(mixt__globs_parse(&globs, list, false, "freeze"));

@@ -54,10 +54,10 @@ static mixt_status parse_moments(const char *word, mixt_dtype *format)
 static mixt_status parse_frozen(const char *word, mixt_dtype *format)
 {
     bool read = !word || !strcmp(word, "auto");
-    *format = read ? MIXT_DTYPE_NONE : mixt_dtype_parse(word);
-    return read || *format == MIXT_DTYPE_INT8 || *format == MIXT_DTYPE_NF4
+    *format = mixt__format_of_frozen(word);
+    return read || *format != MIXT_DTYPE_NONE
                ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT, "frozen '%s': must be auto, int8 or nf4", word);
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "frozen '%s': must be auto, fp8, int8 or nf4", word);
 }
 
 static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)

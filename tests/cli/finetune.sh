@@ -120,7 +120,6 @@ echo '{"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}'
 refused "model-00001-of-00002.safetensors" "$mixt" finetune shards chats.jsonl $quick
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >unanswered.jsonl
 refused "unanswered.jsonl" "$mixt" finetune folder unanswered.jsonl $quick
-refused "base 'fp8'" "$mixt" finetune folder chats.jsonl --base fp8
 refused "base int8" "$mixt" finetune folder chats.jsonl --full --base int8
 refused "--full trains all weights, --lora adapters beside them" "$mixt" finetune folder chats.jsonl --full --lora 8
 refused "lora.layers" "$mixt" finetune folder chats.jsonl lora.layers=nothing $quick

@@ -115,7 +115,7 @@ refused() {
     grep -q -- "$words" err || fail "$*: $(cat err)"
     [ -e bad ] && fail "$*: something was written"
 }
-refused 'train.frozen: expected one of auto, int8, nf4, found .int4.' run.yaml train.frozen=int4
+refused 'train.frozen: expected one of auto, fp8, int8, nf4, found .int4.' run.yaml train.frozen=int4
 refused 'freeze names none' run.yaml train.freeze=
 refused 'freeze names none of them' run.yaml 'train.freeze=*.bias'
 "$mixt" train --resume half train.steps=10 train.frozen=auto -q 2>err && fail "another format unasked"

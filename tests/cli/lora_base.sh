@@ -42,25 +42,30 @@ cmp alone/adapter_model.safetensors one/adapter/adapter_model.safetensors || fai
 "$mixt" export base --merge --out none 2>err && fail "merged without adapters"
 grep -q 'has no adapters' err || fail "merged without adapters: $(cat err)"
 
-# ---- over 4 bits ----
+# ---- over 4 bits, and 8 ----
 
-for format in nf4; do
+for format in nf4 fp8; do
     "$mixt" train run.yaml out=$format train.frozen=$format -q 2>err || fail "over $format: $(cat err)"
     "$mixt" train run.yaml out=half-$format train.frozen=$format train.steps=4 -q || fail "half over $format"
     "$mixt" train --resume half-$format train.steps=8 -q 2>err || fail "the other half over $format: $(cat err)"
     cmp $format/model.safetensors half-$format/model.safetensors || fail "other bits after a resume over $format"
+    [ $format = fp8 ] && continue # what follows asks the same way about either
     for which in final last; do "$mixt" eval $format --checkpoint $which --json >$which.json || fail "eval over $format, $which"; done
     cmp <(grep -o '"loss":[0-9.e-]*' final.json) <(grep -o '"loss":[0-9.e-]*' last.json) || fail "$format: the last checkpoint and the final weights have other losses"
     "$mixt" generate $format --prompt to --tokens 4 --seed 3 -q >/dev/null 2>err || fail "generate over $format: $(cat err)"
 done
 "$mixt" export nf4 --merge --out merged4 --json >merged.json 2>err || fail "merged over nf4: $(cat err)"
 near 0.02 merged.json || fail "merged over nf4: $(cat merged.json)"
+"$mixt" plan run.yaml train.frozen=fp8 --json >plan.json
+grep -q '"format":"fp8_e4m3","parameters":12,' plan.json || fail "the plan over fp8: $(grep -o '"frozen":.*' plan.json)"
 "$mixt" plan run.yaml train.frozen=nf4 --json >plan.json
 numbers=$((2 * (128 * 64 + 64 * 64 + 3 * 128 * 64)))
 grep -q "\"format\":\"nf4\",\"parameters\":10,\"numbers\":$numbers," plan.json || fail "the plan over nf4: $(grep -o '"frozen":.*' plan.json)"
 "$mixt" train run.yaml out=bad train.frozen=nf4 lora.rank=0 lora.dropout=0 -q 2>err && fail "4 bits without adapters"
 grep -q 'frozen=nf4 is for what stands below adapters' err || fail "4 bits without adapters: $(cat err)"
 [ -e bad ] && fail "4 bits without adapters: something was written"
+cmp nf4/model.safetensors fp8/model.safetensors >/dev/null && fail "fp8 is nf4"
+"$mixt" generate fp8 --prompt to --tokens 4 --seed 3 -q >/dev/null 2>err || fail "generate over fp8: $(cat err)"
 "$mixt" sensitivity nf4 --trials 1 >sensitivity.txt 2>err || fail "sensitivity over nf4: $(cat err)"
 
 [ $failures = 0 ]

@@ -133,7 +133,7 @@ static mixt_status round_param(mixt__params *params, int32_t index, mixt_dtype f
 /** Gives frozen weights the values that the run computed with. */
 static mixt_status round_base(mixt__params *params, const mixt__model *model, const mixt_config *config)
 {
-    mixt_dtype format = mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_TRAIN_FROZEN)); // "auto" is none
+    mixt_dtype format = mixt__format_of_frozen(mixt__config_string(config, MIXT_KEY_TRAIN_FROZEN)); // "auto" is none
     mixt__batch_spec spec = {.input_dtype = MIXT_DTYPE_INT32, .input = {2, {1, 8}}};
     mixt__graph *graph;
     if (format == MIXT_DTYPE_NONE)

@@ -1,5 +1,5 @@
-/* Frozen weights as INT8 numbers with a scale for each row: how far they and what is computed with them are from what
- * was given, and that training with them is training with their values, to the bit. */
+/* Frozen weights in a byte a number, INT8 or FP8, with a scale for each row: how far they and what is computed with
+ * them are from what was given, and that training with them is training with their values, to the bit. */
 #include "../support/temp_folder.h"
 #include "api/api.h"
 #include "mixt/plan.h"
@@ -15,6 +15,20 @@
 
 enum { BATCH = 8, SIDE = 6, WIDTH = 24, CLASSES = 5, TOKENS = 10, TABLE = 12, MOST = 4096, STEPS = 4 };
 
+/** A format of a byte, and how far its numbers are from what was given. */
+typedef struct base {
+    const char *name;
+    mixt_dtype format;
+    double row;   // half a step where steps are largest, as a share of a row's largest weight
+    double value; // the same as a share of the weight itself; 0: steps have one size
+    double least; // half a step where steps are smallest, as a share of a row's largest weight
+    int range;    // whole numbers up to this one are exact
+    float most;   // the largest number
+} base;
+
+static const base bases[] = {{"int8", MIXT_DTYPE_INT8, 1.0 / 254, 0, 0, 31, 127},
+                             {"fp8", MIXT_DTYPE_FP8_E4M3, 16.0 / 448, 1.0 / 16, 0x1p-10 / 448, 15, 448}};
+static const base *kind = bases; // what is tested
 static mixt_context *context;
 static float pixels[BATCH * SIDE * SIDE], values[BATCH * CLASSES];
 static int32_t labels[BATCH], tokens[BATCH * TOKENS], next[BATCH * TOKENS];
@@ -127,13 +141,14 @@ static int64_t get(mixt_trainer *t, const char *name, float *to)
     return info.count;
 }
 
-/** Half of what the numbers of a row differ by at least, and the FP32 roundings of scale, quotient and product. */
-static double half_a_step(const float *row, int64_t width)
+/** Half of what numbers there differ by, and the FP32 roundings of scale, quotient and product. */
+static double half_a_step(const float *row, int64_t width, int64_t index)
 {
     double largest = 0;
     for (int64_t i = 0; i < width; i++)
         largest = fmax(largest, fabs((double)row[i]));
-    return largest / 254 * (1 + 0x1p-14);
+    double here = kind->value > 0 ? fabs((double)row[index]) * kind->value + largest * kind->least : INFINITY;
+    return fmin(here, largest * kind->row) * (1 + 0x1p-14);
 }
 
 /** The call was refused, with these words. */
@@ -152,7 +167,7 @@ static void check_rows(const char *name, const float *given, const float *kept, 
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = r * width; i < (r + 1) * width; i++) {
             double difference = fabs((double)given[i] - (double)kept[i]);
-            if (difference > half_a_step(given + r * width, width))
+            if (difference > half_a_step(given + r * width, width, i - r * width))
                 fail_msg("%s[%lld]: %g became %g", name, (long long)i, (double)given[i], (double)kept[i]);
             other |= difference > 0;
         }
@@ -163,7 +178,7 @@ static void weights_are_rounded_to_half_a_step(void **state)
 {
     (void)state;
     static float given[MOST], kept[MOST], again[MOST];
-    mixt_trainer *whole = must_open(&with_body, "fp32", "auto"), *t = must_open(&with_body, "fp32", "int8");
+    mixt_trainer *whole = must_open(&with_body, "fp32", "auto"), *t = must_open(&with_body, "fp32", kind->name);
     const char *const names[] = {"fc1.weight", "fc2.weight"};
     for (int i = 0; i < 2; i++) {
         mixt_param_info info;
@@ -171,7 +186,7 @@ static void weights_are_rounded_to_half_a_step(void **state)
         get(whole, names[i], given);
         int64_t count = get(t, names[i], kept);
         check_rows(names[i], given, kept, info.dims[0], info.dims[1]);
-        assert_int_equal(info.copy, MIXT_DTYPE_INT8);
+        assert_int_equal(info.copy, kind->format);
         assert_int_equal(mixt_trainer_param_set(t, index, kept), MIXT_OK);
         get(t, names[i], again);
         assert_memory_equal(kept, again, (size_t)count * sizeof *kept);
@@ -188,8 +203,8 @@ static void memory_is_a_byte_a_number(void **state)
     mixt_memory whole, half, quarter;
     mixt_plan_frozen f;
     const int64_t fc1 = WIDTH * 4 * SIDE * SIDE, fc2 = WIDTH * WIDTH; // multiples of 64: no gaps
-    mixt_trainer *t = must_open(&with_body, "bf16", "int8");
-    assert_int_equal(mixt_plan_frozen_in(t, MIXT_DTYPE_INT8, &f), MIXT_OK);
+    mixt_trainer *t = must_open(&with_body, "bf16", kind->name);
+    assert_int_equal(mixt_plan_frozen_in(t, kind->format, &f), MIXT_OK);
     assert_int_equal(f.parameters, 2);
     assert_int_equal(f.numbers, fc1 + fc2);
     assert_int_equal(f.scales, 2 * WIDTH);
@@ -210,9 +225,10 @@ static void memory_is_a_byte_a_number(void **state)
 /** Half a step of each weight times what it is multiplied by, and the FP32 roundings of two sums. */
 static double output_bound(const float *weight, const float *x, int64_t width)
 {
-    double half = half_a_step(weight, width), sum = 0;
+    double sum = 0;
     for (int64_t i = 0; i < width; i++)
-        sum += fabs((double)x[i]) * (half + 2 * (double)width * 0x1p-24 * fabs((double)weight[i]));
+        sum += fabs((double)x[i]) *
+               (half_a_step(weight, width, i) + 2 * (double)width * 0x1p-24 * fabs((double)weight[i]));
     return sum;
 }
 
@@ -221,7 +237,7 @@ static void outputs_stay_within_the_rounding(void **state)
     (void)state;
     static float weight[MOST], a[BATCH * CLASSES], b[BATCH * CLASSES];
     const int64_t width = SIDE * SIDE;
-    mixt_trainer *whole = must_open(&with_line, "fp32", "auto"), *t = must_open(&with_line, "fp32", "int8");
+    mixt_trainer *whole = must_open(&with_line, "fp32", "auto"), *t = must_open(&with_line, "fp32", kind->name);
     get(whole, "fc.weight", weight);
     assert_int_equal(mixt_trainer_predict(whole, pixels, BATCH, a), MIXT_OK);
     assert_int_equal(mixt_trainer_predict(t, pixels, BATCH, b), MIXT_OK);
@@ -243,7 +259,7 @@ static void trained_biases_stay_within_it_too(void **state)
     (void)state;
     static float weight[MOST], a[CLASSES], b[CLASSES], first[CLASSES];
     const int64_t width = SIDE * SIDE;
-    mixt_trainer *whole = must_open(&with_line, "fp32", "auto"), *t = must_open(&with_line, "fp32", "int8");
+    mixt_trainer *whole = must_open(&with_line, "fp32", "auto"), *t = must_open(&with_line, "fp32", kind->name);
     get(whole, "fc.weight", weight);
     get(whole, "fc.bias", first);
     for (int i = 0; i < 20; i++) {
@@ -265,26 +281,27 @@ static void trained_biases_stay_within_it_too(void **state)
 
 /* ---- the same bits ---- */
 
-/** Whole multiples of 1/256, 127 of them in each row: those that INT8 holds with that scale, and any low format too. */
+/** Whole multiples of 1/256, the largest number of them in each row: those that a byte holds with that scale, and any
+ *  low format too. */
 static void give_exact(mixt_trainer *t, int64_t index, const mixt_param_info *info)
 {
     static float numbers[MOST];
     for (int64_t i = 0; i < info->count; i++)
-        numbers[i] = (float)(i % info->dims[1] ? i * 37 % 61 - 30 : 127) / 256;
+        numbers[i] = (i % info->dims[1] ? (float)(i * 37 % (2 * kind->range + 1) - kind->range) : kind->most) / 256;
     assert_int_equal(mixt_trainer_param_set(t, index, numbers), MIXT_OK);
 }
 
-/** A trainer over INT8 weights, and one that was given their values, train alike. */
+/** A trainer over weights in a byte, and one that was given their values, train alike. */
 static void check_alike(const net *n, const char *precision, bool exact)
 {
     static float numbers[MOST], others[MOST];
-    mixt_trainer *t = must_open(n, precision, "int8"), *same = must_open(n, precision, "auto");
+    mixt_trainer *t = must_open(n, precision, kind->name), *same = must_open(n, precision, "auto");
     mixt_param_info info;
     int64_t moved = 0;
     for (int64_t i = 0; i < mixt_trainer_param_count(t); i++) {
         assert_int_equal(mixt_trainer_param(t, i, &info), MIXT_OK);
         assert_in_range(info.count, 1, MOST);
-        if (exact && info.copy == MIXT_DTYPE_INT8)
+        if (exact && info.copy == kind->format)
             give_exact(t, i, &info);
         assert_int_equal(mixt_trainer_param_get(t, i, numbers), MIXT_OK);
         assert_int_equal(mixt_trainer_param_set(same, i, numbers), MIXT_OK);
@@ -322,7 +339,7 @@ static void a_checkpoint_goes_on_alike(void **state)
     static float a[MOST], b[MOST];
     const char *folder = temp_path("checkpoint");
     mixt_param_info info;
-    mixt_trainer *t = must_open(&with_body, "bf16", "int8"), *other = must_open(&with_body, "bf16", "int8");
+    mixt_trainer *t = must_open(&with_body, "bf16", kind->name), *other = must_open(&with_body, "bf16", kind->name);
     train(&with_body, t);
     assert_int_equal(mixt_trainer_checkpoint(t, folder), MIXT_OK);
     memset(a, 0, sizeof a);
@@ -338,7 +355,9 @@ static void a_checkpoint_goes_on_alike(void **state)
         assert_memory_equal(a, b, (size_t)info.count * sizeof *a);
     }
     mixt_trainer *half = must_open(&with_body, "bf16", "auto");
-    expect(mixt_trainer_restore(half, folder), MIXT_ERROR_CONFIG, "frozen: int8 -> auto");
+    char words[64];
+    snprintf(words, sizeof words, "frozen: %s -> auto", mixt_dtype_name(kind->format));
+    expect(mixt_trainer_restore(half, folder), MIXT_ERROR_CONFIG, words);
 }
 
 /** Numbers without scales, or with those of other rows, are named. */
@@ -380,23 +399,23 @@ static mixt_dtype copy_of(mixt_trainer *t, const char *name)
 static void only_weights_that_are_multiplied_or_looked_up(void **state)
 {
     (void)state;
-    mixt_trainer *t = must_open(&with_table, "bf16", "int8");
-    assert_int_equal(copy_of(t, "table"), MIXT_DTYPE_INT8);
+    mixt_trainer *t = must_open(&with_table, "bf16", kind->name);
+    assert_int_equal(copy_of(t, "table"), kind->format);
     assert_int_equal(copy_of(t, "places"), MIXT_DTYPE_BF16);
-    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .frozen = "int8");
+    mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .frozen = kind->name);
     o.freeze = "conv, fc1";
     assert_int_equal(open_net(&with_body, o, &t), MIXT_OK);
     assert_int_equal(copy_of(t, "conv.weight"), MIXT_DTYPE_BF16);
-    assert_int_equal(copy_of(t, "fc1.weight"), MIXT_DTYPE_INT8);
+    assert_int_equal(copy_of(t, "fc1.weight"), kind->format);
     assert_int_equal(copy_of(t, "fc2.weight"), MIXT_DTYPE_BF16);
     assert_int_equal(copy_of(t, "fc1.bias"), MIXT_DTYPE_NONE);
     o.freeze = "fc.weight, w"; // whose gradients would take w as the first operand
     assert_int_equal(open_net(&with_turned, o, &t), MIXT_OK);
-    assert_int_equal(copy_of(t, "fc.weight"), MIXT_DTYPE_INT8);
+    assert_int_equal(copy_of(t, "fc.weight"), kind->format);
     assert_int_equal(copy_of(t, "w"), MIXT_DTYPE_BF16);
     train(&with_turned, t);
-    t = must_open(&with_sliced, "bf16", "int8");
-    assert_int_equal(copy_of(t, "first.weight"), MIXT_DTYPE_INT8);
+    t = must_open(&with_sliced, "bf16", kind->name);
+    assert_int_equal(copy_of(t, "first.weight"), kind->format);
     assert_int_equal(copy_of(t, "table"), MIXT_DTYPE_BF16);
     train(&with_sliced, t);
 }
@@ -407,8 +426,8 @@ static void bad_wishes_are_refused(void **state)
     static float bad[MOST];
     mixt_trainer *t;
     mixt_trainer_options o = MIXT_OPTIONS(mixt_trainer_options, .precision = "bf16", .frozen = "int4");
-    expect(open_net(&with_body, o, &t), MIXT_ERROR_ARGUMENT, "frozen 'int4': must be auto, int8 or nf4");
-    o.frozen = "int8";
+    expect(open_net(&with_body, o, &t), MIXT_ERROR_ARGUMENT, "frozen 'int4': must be auto, fp8, int8 or nf4");
+    o.frozen = kind->name;
     o.freeze = "";
     expect(open_net(&with_body, o, &t), MIXT_ERROR_CONFIG, "freeze names none");
     o.freeze = "norm, conv";
@@ -416,12 +435,12 @@ static void bad_wishes_are_refused(void **state)
     o.freeze = "w";
     expect(open_net(&with_turned, o, &t), MIXT_ERROR_CONFIG, "freeze names none of them");
     mixt_param_info info;
-    t = must_open(&with_body, "bf16", "int8");
+    t = must_open(&with_body, "bf16", kind->name);
     int64_t index = find(t, "fc2.weight", &info);
     bad[7] = NAN;
     expect(mixt_trainer_param_set(t, index, bad), MIXT_ERROR_DATA, "'fc2.weight' holds a value that is not finite");
     bad[7] = INFINITY;
-    expect(mixt_trainer_param_set(t, index, bad), MIXT_ERROR_DATA, "cannot be kept in int8");
+    expect(mixt_trainer_param_set(t, index, bad), MIXT_ERROR_DATA, mixt_dtype_name(kind->format));
 }
 
 static int open_all(void **state)
@@ -463,5 +482,10 @@ int main(void)
         cmocka_unit_test(only_weights_that_are_multiplied_or_looked_up),
         cmocka_unit_test(bad_wishes_are_refused),
     };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    int failed = 0;
+    for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++) {
+        kind = &bases[i];
+        failed += cmocka_run_group_tests_name(kind->name, tests, open_all, close_all);
+    }
+    return failed;
 }
