@@ -11,7 +11,7 @@ SECONDS ?= 600
 EVERY ?= 1
 # Updates of healthy runs that test-steer makes in all.
 UPDATES ?= 100000
-# Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
+# Of test-peers: with numpy, torch, safetensors, transformers, torchvision, librosa, pandas and scikit-learn.
 PYTHON ?= python3
 
 .PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks test-package fuzz bench check abi install package clean
@@ -28,7 +28,7 @@ help:
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 10000 simulated ones"
 	@echo "make test-truth  cases with known answers (models, data, formats, planted faults) through all tools that judge: wrong verdicts and contradictions fail (half an hour)"
 	@echo "make test-faults 140 faults at random places in whole runs that look after themselves, in models and data that detectors were not built on (half an hour)"
-	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, families of decoders, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
+	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, families of decoders, statistics next to SciPy's, tables next to scikit-learn (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
@@ -120,6 +120,7 @@ test-peers: build
 	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_chat.py $(BUILD)/tests/chat ../shared/data || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_cells.py $(BUILD)/tests/cells || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_tables.py $(BUILD)/mixt || [ $$? = 77 ]
 
 test-page: build
 	tests/page/run.sh $(BUILD)

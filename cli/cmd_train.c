@@ -292,7 +292,7 @@ const cli_command cli_train = {
         "The run directory holds config.yaml (every setting, with absolute paths of the data, so that the run can be "
         "evaluated from any folder), a copy of the policy file, metrics.jsonl, checkpoints and model.safetensors, the "
         "weights that eval, predict, generate and export read. They are those of the last update, or of the best "
-        "validation where train.early_stop ended the run.\n\n"
+        "validation with train.early_stop.\n\n"
         "Five lines before the first update show what will happen: data, input, model, formats, memory. Warnings of "
         "settings that make no sense follow, such as a warm-up longer than the run.\n\n"
         "Ctrl-C, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning) stop the run after "

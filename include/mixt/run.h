@@ -218,7 +218,7 @@ MIXT_API mixt_status mixt_run_load_with(const char *folder, const char *weights,
 MIXT_API void mixt_run_close(mixt_run *run);
 
 /** Trains to the end of the configuration, to an early stop, or until someone asks to stop; then saves the weights as
- *  model.safetensors in the run's directory, which it makes: those of the last update, after an early stop those of the
+ *  model.safetensors in the run's directory, which it makes: those of the last update, with train.early_stop those of the
  *  best validation. The best and the last state lie there as checkpoints. result may be NULL; it is filled also when
  *  training fails. */
 MIXT_API mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);

@@ -36,7 +36,8 @@ static mixt_status save(mixt_run *run)
 {
     char path[1200];
     mixt_run_result *r = &run->result;
-    if (r->stopped_early && r->best_step >= 0 && r->best_step != r->steps) {
+    bool wants_best = mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) > 0; // also where the end came first
+    if (wants_best && r->best_step >= 0 && r->best_step != r->steps) {
         if (take_best(run) == MIXT_OK)
             r->weights_step = r->best_step;
         else

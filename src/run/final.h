@@ -1,5 +1,5 @@
-/* The weights that a run ends with: those of its last update; those of its best validation where early stopping ended
- * it, as the updates after that one only made it worse.
+/* The weights that a run ends with: those of its last update; with train.early_stop those of its best
+ * validation, as the updates after that one only made it worse.
  */
 #ifndef MIXT_RUN_FINAL_H
 #define MIXT_RUN_FINAL_H

@@ -25,10 +25,14 @@ holds() { local line; for line; do grep -qE -- "^ *$line( |$)" made.yaml || { fa
 trains() { rm -rf run; timeout 60 "$mixt" train made.yaml out=run threads=1 train.epochs=0 train.steps=2 train.warmup=0 --json >out 2>err || fail "$1: $(tail -2 err)"; }
 
 new homes.csv
-grep -q '^homes.csv (csv): 108 samples to train on of \[.*\], a number to predict. Model: mlp, 100 epochs, batch 16' said || fail "said: $(cat said)"
+grep -q '^homes.csv (csv): 96 samples to train on of \[.*\], a number to predict. Model: mlp, 100 epochs, batch 16' said || fail "said: $(cat said)"
 grep -q 'made.yaml is written; train it with: mixt train made.yaml' said || fail "said: $(cat said)"
 holds 'model: mlp' 'precision: fp32' 'kind: csv' 'path: homes.csv' 'hidden: \[32\]' 'schedule: cosine'
+holds 'val_fraction: 0.2' 'early_stop: 50'
 trains homes
+new homes.csv data.val_fraction=0
+grep -q early_stop made.yaml && { fail "train.early_stop without a validation part"; cat made.yaml; }
+trains "homes without a validation part"
 new films.tsv
 holds 'model: bert_classify' 'kind: labelled'
 trains films
@@ -66,7 +70,7 @@ grep -q "no such file or folder" err || fail "nowhere: $(cat err)"
 new homes.csv train.epochs=3
 "$mixt" train made.yaml out=with threads=1 --json >with.json 2>err || fail "train made.yaml: $(cat err)"
 "$mixt" train data.path=homes.csv out=without threads=1 train.epochs=3 >text 2>err || fail "train without a file: $(cat err)"
-grep -q '^chosen   homes.csv (csv): 108 samples' err || fail "what was chosen is not told: $(head -3 err)"
+grep -q '^chosen   homes.csv (csv): 96 samples' err || fail "what was chosen is not told: $(head -3 err)"
 cmp -s with/model.safetensors without/model.safetensors || fail "train without a file has other weights"
 grep -q '^  hidden: \[32\]' without/config.yaml || fail "the choices are not in config.yaml"
 "$mixt" eval without >/dev/null 2>err || fail "eval of a run without a file: $(cat err)"

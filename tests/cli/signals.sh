@@ -152,6 +152,8 @@ grep -q "\"weights_step\":$step," out || { fail "the step of the weights"; cat o
 [ "$(loss_of early)" = "$best" ] || fail "an early stop left $(loss_of early), the best was $best"
 [ "$(loss_of early --checkpoint best)" = "$best" ] || fail "the best checkpoint has $(loss_of early --checkpoint best), not $best"
 [ "$(loss_of early --checkpoint last)" != "$best" ] || fail "the last checkpoint is the best"
+"$mixt" train mlp.yaml out=enough --json train.validate_every=5 train.early_stop=1000 train.lr=0.5 net.dropout=0 train.steps=$end >out 2>err || { fail "enough patience"; cat err; }
+grep -q '"stopped_early":false' out && grep -q "\"weights_step\":$step," out && [ "$(loss_of enough)" = "$best" ] || { fail "train.early_stop at the end of the run: weights"; cat out; }
 "$mixt" train --resume early >out 2>err || { fail "resuming what stopped early"; cat err; }
 grep -q "^weights  *the best, of step $step\$" out && [ "$(loss_of early)" = "$best" ] || { fail "resumed with nothing to do"; cat out; }
 "$mixt" train --resume early -q train.early_stop=0 train.steps=$((end + 5)) 2>err || { fail "more patience"; cat err; }

@@ -67,6 +67,24 @@ static mixt_status choose_schedule(mixt_suggestion *s, int64_t samples)
     return mixt__suggest(s, MIXT_KEY_TRAIN_WARMUP, "", "%lld", (long long)clamp(updates / 20, 0, most));
 }
 
+/** Ends a run that no longer improves on the validation part, with the weights that were best there. */
+static mixt_status choose_patience(mixt_suggestion *s, const mixt__experiment *e)
+{
+    int64_t validations = mixt__config_int(s->config, MIXT_KEY_TRAIN_EPOCHS),
+            steps = mixt__config_int(s->config, MIXT_KEY_TRAIN_STEPS),
+            every = mixt__config_int(s->config, MIXT_KEY_TRAIN_VALIDATE_EVERY);
+    bool validates = mixt__config_float(s->config, MIXT_KEY_DATA_VAL_FRACTION) > 0;
+    if (!validates)
+        MIXT_TRY(mixt__experiment_has_part(e, "val", &validates));
+    if (!validates)
+        return MIXT_OK;
+    if (every && steps)
+        validations = steps / every;
+    CHOOSE(TRAIN_EARLY_STOP, "validations without a better one; the best weights are kept", "%lld",
+           (long long)(validations > 8 ? validations / 2 : 4));
+    return MIXT_OK;
+}
+
 /* ---- pictures ---- */
 
 static mixt_status image_sizes(mixt_suggestion *s, int64_t side)
@@ -144,9 +162,9 @@ static mixt_status choose_rows(mixt_suggestion *s, const mixt_data_info *info)
             CHOOSE(NET_DROPOUT, "few rows overfit soon", "0.1");
     }
     MIXT_TRY(choose_batch(s, rows, 256));
-    MIXT_TRY(choose_epochs(s, rows, 200000, 5, 100));
+    MIXT_TRY(choose_epochs(s, rows, 1000000, 5, 100));
     CHOOSE(TRAIN_LR, "", "0.003");
-    CHOOSE(TRAIN_WEIGHT_DECAY, "", "0.01");
+    CHOOSE(TRAIN_WEIGHT_DECAY, "", "0.1");
     return choose_schedule(s, rows);
 }
 
@@ -412,6 +430,21 @@ static void summarise(mixt_suggestion *s, const mixt_data_info *info)
                                   (long long)mixt__config_int(s->config, MIXT_KEY_TRAIN_BATCH), lr);
 }
 
+/** Opens the training part. A tenth of a small table is too few rows to tell good weights from lucky ones: more are held
+ *  out then. */
+static mixt_status open_part(mixt_suggestion *s, const mixt__experiment *e, mixt_data **data)
+{
+    enum { SMALL = 450 };
+    MIXT_TRY(mixt__experiment_part(e, "train", data));
+    if (strcmp(s->kind, "csv") || mixt_data_describe(*data)->samples >= SMALL ||
+        mixt__config_was_set(s->config, MIXT_KEY_DATA_VAL_FRACTION))
+        return MIXT_OK;
+    mixt_data_close(*data);
+    *data = NULL;
+    CHOOSE(DATA_VAL_FRACTION, "held out to choose the best weights by; few rows", "0.2");
+    return mixt__experiment_part(e, "train", data);
+}
+
 mixt_status mixt__suggest_all(mixt_suggestion *s)
 {
     const char *model = NULL, *why = "";
@@ -436,7 +469,7 @@ mixt_status mixt__suggest_all(mixt_suggestion *s)
         MIXT_TRY(choose_languages(s));
     if (!strcmp(s->kind, "csv"))
         MIXT_TRY(choose_target(s));
-    MIXT_TRY(mixt__experiment_part(&e, "train", &data));
+    MIXT_TRY(open_part(s, &e, &data));
     const mixt_data_info *info = mixt_data_describe(data);
     mixt_status status = MIXT_OK;
     if (!choose) {
@@ -445,6 +478,8 @@ mixt_status mixt__suggest_all(mixt_suggestion *s)
     }
     if (status == MIXT_OK)
         status = choose(s, info);
+    if (status == MIXT_OK)
+        status = choose_patience(s, &e);
     if (status == MIXT_OK)
         status = mixt__suggest(s, MIXT_KEY_PRECISION, "fp32, fp16 or auto are others", "bf16");
     if (status == MIXT_OK)
