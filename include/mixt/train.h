@@ -174,8 +174,8 @@ typedef struct mixt_trainer_options {
      *  the parameter, after which nothing is saved until a checkpoint is loaded. True: nobody checks; on a GPU nobody
      * does. */
     bool no_integrity;
-    int64_t integrity_every; /**< updates between checks of what an update does not read: working copies and frozen
-                                  weights; 0: never; default 1 */
+    int64_t integrity_every; /**< updates between checks of what no update reads: frozen weights;
+                                  0: never; default 1 */
 } mixt_trainer_options;
 MIXT_API void mixt_trainer_options_default(mixt_trainer_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_trainer_options                                                                             \

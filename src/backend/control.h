@@ -124,12 +124,6 @@ static MIXT_DEVICE inline uint64_t mixt__control_sum(const mixt__control *contro
     return sum;
 }
 
-/** Whether working copies are checked in the update that was decided about. */
-static MIXT_DEVICE inline bool mixt__copies_due(const mixt__update *update, const mixt__control *control)
-{
-    return update->check_every > 0 && (control->step + control->skipped) % update->check_every == 0;
-}
-
 /** Whether what was read of a segment is not what was written. What an update that is applied has read went off what
  *  was written before it; what was read for one that is skipped stands below 0 by itself. */
 static MIXT_DEVICE inline bool mixt__sums_differ(const mixt__update *update, const mixt__segment_sums *before,
@@ -137,8 +131,6 @@ static MIXT_DEVICE inline bool mixt__sums_differ(const mixt__update *update, con
 {
     if (update->control->found_inf)
         return before->words[what] + now->words[what] != 0;
-    if (what == MIXT_SUMMED_COPY && !mixt__copies_due(update, update->control))
-        return false;
     return before->words[what] != 0;
 }
 

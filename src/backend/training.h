@@ -77,8 +77,8 @@ typedef enum mixt__summed {
     MIXT_SUMMED
 } mixt__summed;
 
-/** Sums of a segment's memory, each as 32-bit words in 64 bits: whoever adds, in whatever order and parts, gets the
- *  same, and any single bit that flips changes it. */
+/** Sums of a segment's memory, each of 64-bit words from its begin on, modulo 2^64: whoever adds, in whatever order,
+ * gets the same, and any single bit that flips changes it. */
 typedef struct mixt__segment_sums {
     uint64_t words[MIXT_SUMMED];
 } mixt__segment_sums;
@@ -153,7 +153,6 @@ typedef struct mixt__update {
     mixt__segment_sums *sums[2]; // (segment_count) what was written last, by the parity of control->step; NULL: nobody
                                  // sums
     mixt__damage *damage;        // NULL: nobody checks the control block
-    int64_t check_every;         // updates after which working copies are checked
     bool skip;                   // whatever the statistics say: another rank's gradients are not finite
     bool control_follows;        // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
@@ -184,7 +183,7 @@ void mixt__control_bias(mixt__control *control, const mixt__optimizer *optimizer
 /** Takes the sum of a control block that was set by hand. */
 void mixt__control_seal(mixt__control *control);
 
-/** Sum of so many bytes as 32-bit words, in the host's memory; the last one may be cut. */
+/** Sum of so many bytes as 64-bit words, in the host's memory; the last one may be cut. */
 uint64_t mixt__words_sum(const void *bytes, size_t count);
 
 /** The pure function behind step_control: from the statistics to the next control block. */

@@ -45,13 +45,13 @@ uint64_t mixt__checksum_words(const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     uint64_t sum = 0;
-    size_t words = bytes / sizeof(uint32_t);
+    size_t words = bytes / sizeof(uint64_t);
     for (size_t i = 0; i < words; i++) {
-        uint32_t word;
+        uint64_t word;
         memcpy(&word, at + i * sizeof word, sizeof word);
         sum += word;
     }
-    uint32_t last = 0;
+    uint64_t last = 0;
     memcpy(&last, at + words * sizeof last, bytes % sizeof last);
     return sum + last;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 uint64_t mixt__checksum(const void *data, size_t bytes);
-/** Sum of 32-bit words, the last one possibly cut: what an update sums of its state (backend/training.h). */
+/** Sum of 64-bit words modulo 2^64, the last one possibly cut: what an update sums of its state (backend/training.h). */
 uint64_t mixt__checksum_words(const void *data, size_t bytes);
 
 #endif

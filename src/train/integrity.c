@@ -136,7 +136,6 @@ void mixt__integrity_fill(mixt__trainer *t)
 {
     const mixt__integrity *g = &t->integrity;
     t->update.damage = g->damage;
-    t->update.check_every = t->settings.integrity_every;
     for (int i = 0; i < 2; i++)
         t->update.sums[i] = is_summed(t) ? g->sums[i] : NULL;
     mixt__integrity_renew_later(t);

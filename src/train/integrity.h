@@ -2,8 +2,8 @@
  *
  * An update reads and writes every weight and moment: it sums what it writes, by parameter, and what it reads at the
  * next (backend/training.h). What the two differ in has changed in memory in between: hardware, or a stray write. No
- * byte is moved for it. What an update does not read is checked beside it: working copies and frozen parameters every
- * so many updates, running statistics before the first pass, the control block in each step control.
+ * byte is moved for it. What an update does not read is checked beside it: frozen parameters every so many updates,
+ * running statistics before the first pass, the control block in each step control.
  *
  * One pass reads and writes, so the verdict comes when the update has been applied: it is in the update's result. From
  * then on nothing is saved until a state is restored; whoever makes updates gets an error, unless he asked to look at

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDS = 41, STEPS = 11 };
+enum { ROUNDS = 401, STEPS = 21 };
 
 static double now(void)
 {
@@ -40,21 +40,31 @@ static mixt_status pass(mixt__trainer *t, const mixt__update *u)
     return u->sums[0] ? mixt__device_judge_sums(t->device, u) : MIXT_OK;
 }
 
-/** @param every updates between checks of working copies; 0: never */
-static mixt_status time_passes(mixt__trainer *t, int64_t every)
+/** Medians of each, and of how they compare in each turn, with the quarters around that. */
+static void tell(const char *what, const double *without, const double *with, int count)
+{
+    double sorted[2][ROUNDS], ratio[ROUNDS];
+    for (int i = 0; i < count; i++)
+        ratio[i] = 100 * (with[i] / without[i] - 1);
+    memcpy(sorted[0], without, (size_t)count * sizeof *without);
+    memcpy(sorted[1], with, (size_t)count * sizeof *with);
+    double a = median(sorted[0], count), b = median(sorted[1], count), middle = median(ratio, count);
+    printf("%s: %.3f ms without, %.3f with; in turns %+.2f%% (%+.2f to %+.2f)\n", what, a, b, middle, ratio[count / 4],
+           ratio[3 * count / 4]);
+}
+
+static mixt_status time_passes(mixt__trainer *t)
 {
     double with[ROUNDS], without[ROUNDS];
     mixt__update summed = t->update, plain = t->update;
     plain.sums[0] = plain.sums[1] = NULL;
-    summed.check_every = every;
     for (int i = 0; i < 2 * ROUNDS; i++) {
+        bool sums = (i % 2) ^ (i / 2 % 2); // which of them is first changes
         double start = now();
-        MIXT_TRY(pass(t, i % 2 ? &summed : &plain));
-        (i % 2 ? with : without)[i / 2] = now() - start;
+        MIXT_TRY(pass(t, sums ? &summed : &plain));
+        (sums ? with : without)[i / 2] = now() - start;
     }
-    double a = median(without, ROUNDS), b = median(with, ROUNDS);
-    printf("update pass, copies checked every %lld: %.3f ms without, %.3f with: %+.1f%%\n", (long long)every, a, b,
-           100 * (b / a - 1));
+    tell("update pass", without, with, ROUNDS);
     return MIXT_OK;
 }
 
@@ -63,22 +73,22 @@ static mixt_status time_steps(mixt__trainer *t, const mixt_data *data)
     double with[STEPS], without[STEPS];
     mixt_step step;
     for (int i = 0; i < 2 * STEPS; i++) {
+        bool sums = (i % 2) ^ (i / 2 % 2);
         char *memory = t->integrity.memory;
         mixt__update update = t->update;
-        if (i % 2 == 0) {
+        if (!sums) {
             t->integrity.memory = NULL;
             t->update.sums[0] = t->update.sums[1] = NULL;
         }
         double start = now();
         MIXT_TRY(mixt__trainer_step(t, data, &step));
-        (i % 2 ? with : without)[i / 2] = now() - start;
+        (sums ? with : without)[i / 2] = now() - start;
         t->integrity.memory = memory;
         memcpy(t->update.sums, update.sums, sizeof update.sums);
         mixt__integrity_renew_later(t);
         MIXT_TRY(mixt__integrity_renew(t));
     }
-    double a = median(without, STEPS), b = median(with, STEPS);
-    printf("whole update: %.1f ms without, %.1f with: %+.2f%%\n", a, b, 100 * (b / a - 1));
+    tell("whole update", without, with, STEPS);
     return MIXT_OK;
 }
 
@@ -93,11 +103,9 @@ static mixt_status run(const char *path, const char *const *settings)
     for (int i = 0; i < 3 && status == MIXT_OK; i++)
         status = mixt__trainer_step(t, run->experiment.train, &step);
     if (status == MIXT_OK)
+        status = time_passes(t);
+    if (status == MIXT_OK)
         status = time_steps(t, run->experiment.train);
-    if (status == MIXT_OK)
-        status = time_passes(t, 1);
-    if (status == MIXT_OK)
-        status = time_passes(t, 0);
     mixt_run_close(run);
     return status;
 }

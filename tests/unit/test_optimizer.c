@@ -418,11 +418,74 @@ static void test_threads_give_same_bits(void **state)
     mixt__threads_set(0);
 }
 
-static void run_level(const mixt__update_loops *loops, float *state, double *sums, mixt__chunk_stats *stats)
+static void sum_block(const mixt__update_loops *loops, const mixt__update_block *b, bool moments, uint64_t *words)
+{
+    const void *arrays[MIXT_SUMMED] = {b->w, moments ? b->m : NULL, moments ? b->v : NULL, b->low};
+    for (int i = 0; i < MIXT_SUMMED; i++) {
+        static uint64_t room[1024];
+        size_t bytes = (size_t)b->count * (i == MIXT_SUMMED_COPY ? 2 : 4);
+        memset(room, 0, sizeof room);
+        if (arrays[i])
+            memcpy(room, arrays[i], bytes);
+        words[i] = loops->words(room, (int64_t)(bytes + 7) / 8);
+    }
+}
+
+/** A rule without sums and with: the same bits, and the sums of what memory has before and after.
+ *  @param moments whether it writes those that it has */
+static void run_summed(const mixt__update_loops *loops, mixt__update_fn *rule, const mixt__rule *r,
+                       const mixt__update_block *block, bool moments)
+{
+    enum { N = 1003 };
+    static float plain[3][N];
+    mixt__update_block b = *block;
+    mixt__chunk_sums all = {0};
+    struct {
+        mixt__segment_sums read, written;
+    } got, expected;
+    float *const from[3] = {b.w, b.m, b.v};
+    for (int i = 0; i < 3; i++)
+        memcpy(plain[i], from[i], sizeof plain[i]);
+    sum_block(loops, &b, moments, expected.read.words);
+    mixt__update_block other = b;
+    other.w = plain[0];
+    other.m = plain[1];
+    other.v = plain[2];
+    other.low = NULL;
+    rule(r, &other);
+    b.sums = &all;
+    rule(r, &b);
+    for (int i = 0; i < 3; i++)
+        assert_memory_equal(from[i], plain[i], sizeof plain[i]);
+    sum_block(loops, &b, moments, expected.written.words);
+    for (int i = 0; i < MIXT_SUMMED; i++) {
+        got.read.words[i] = got.written.words[i] = 0;
+        for (int k = 0; k < MIXT_SUM_PARTS; k++) {
+            got.read.words[i] += all.read[i][k];
+            got.written.words[i] += all.written[i][k];
+        }
+    }
+    for (int i = 0; i < MIXT_SUMMED; i++) // what a rule does not touch it does not sum
+        if (got.read.words[i] || got.written.words[i]) {
+            assert_true(got.read.words[i] == expected.read.words[i]);
+            assert_true(got.written.words[i] == expected.written.words[i]);
+        } else {
+            assert_true(!expected.read.words[i] || expected.read.words[i] == expected.written.words[i]);
+        }
+    if (!b.low)
+        return;
+    uint16_t low[N];
+    mixt__narrow(b.low_format)(low, b.w, b.count);
+    assert_memory_equal(low, b.low, (size_t)b.count * sizeof *low);
+}
+
+static void run_level(const mixt__update_loops *loops, const mixt__optimizer_loops *rules, float *state, double *sums,
+                      mixt__chunk_stats *stats)
 {
     enum { N = 1003 };
     uint64_t random = 5;
     float *w = state, *g = state + N, *m = state + 2 * N, *v = state + 3 * N;
+    uint16_t low[N] = {1, 2, 3};
     fill(state, 3 * N, 1, &random);
     for (int i = 0; i < N; i++)
         v[i] = fabsf(g[i]);
@@ -439,11 +502,16 @@ static void run_level(const mixt__update_loops *loops, float *state, double *sum
                        .inv_sqrt_bias2 = 2,
                        .eps = 1e-6f};
     loops->stats(g, N, stats);
-    mixt__update_fn *all[] = {loops->sgd, loops->momentum, loops->nesterov, loops->adam, loops->adamw};
-    for (size_t i = 0; i < 5; i++)
-        all[i](&rule, w, g, m, v, N - (int64_t)i);
-    loops->lamb_moments(&rule, w, g, m, v, N, sums);
-    loops->lamb_apply(&rule, w, g, m, v, N);
+    mixt__update_fn *all[] = {rules->sgd, rules->momentum, rules->nesterov, rules->adam, rules->adamw};
+    mixt__update_block b = {.w = w, .g = g, .m = m, .v = v, .low = low, .low_format = MIXT_DTYPE_BF16, .count = N};
+    for (size_t i = 0; i < 5; i++, b.count--) {
+        b.low_format = i % 2 ? MIXT_DTYPE_FP16 : MIXT_DTYPE_BF16;
+        run_summed(loops, all[i], &rule, &b, true);
+    }
+    b.low = NULL;
+    b.count = N;
+    rules->lamb_moments(&rule, &b, sums);
+    run_summed(loops, rules->lamb_apply, &rule, &b, false);
 }
 
 static void test_levels_give_same_bits(void **state)
@@ -452,15 +520,16 @@ static void test_levels_give_same_bits(void **state)
     static float expected[4 * 1003], got[4 * 1003];
     double sums[2][2];
     mixt__chunk_stats stats[2];
-    run_level(&mixt__update_loops_scalar, expected, sums[0], &stats[0]);
+    run_level(&mixt__update_loops_scalar, &mixt__optimizer_loops_scalar, expected, sums[0], &stats[0]);
     const mixt__update_loops *levels[] = {mixt__cpu()->avx2 && mixt__cpu()->fma ? &mixt__update_loops_avx2 : NULL,
                                           mixt__cpu()->avx512 ? &mixt__update_loops_avx512 : NULL};
+    const mixt__optimizer_loops *rules[] = {&mixt__optimizer_loops_avx2, &mixt__optimizer_loops_avx512};
     for (int i = 0; i < 2; i++) {
         if (!levels[i]) {
             print_message("level %d: not on this processor, skipped\n", i + 1);
             continue;
         }
-        run_level(levels[i], got, sums[1], &stats[1]);
+        run_level(levels[i], rules[i], got, sums[1], &stats[1]);
         assert_memory_equal(got, expected, sizeof expected);
         assert_memory_equal(sums[1], sums[0], sizeof sums[0]);
         assert_true(stats[1].sum_squares == stats[0].sum_squares && stats[1].amax == stats[0].amax);

@@ -14,19 +14,10 @@
 
 uint64_t mixt__words_sum(const void *bytes, size_t count)
 {
-    const mixt__update_loops *loops = mixt__update_loops_get();
-    const char *at = bytes;
-    int64_t left = (int64_t)(count / sizeof(uint32_t));
-    uint64_t sum = 0;
-    while (left) {
-        int64_t n = left < MIXT_WORDS_MOST ? left : MIXT_WORDS_MOST;
-        sum += loops->words(at, n);
-        at += n * (int64_t)sizeof(uint32_t);
-        left -= n;
-    }
-    uint32_t last = 0;
-    memcpy(&last, at, count % sizeof last);
-    return sum + last;
+    uint64_t last = 0;
+    size_t whole = count / sizeof last;
+    memcpy(&last, (const char *)bytes + whole * sizeof last, count % sizeof last);
+    return mixt__update_loops_get()->words(bytes, (int64_t)whole) + last;
 }
 
 /* ---- segments ---- */
@@ -49,18 +40,19 @@ static uint64_t sum_of_copy(const mixt__update *update, const mixt__segment_chun
                            (size_t)(chunk->count * size));
 }
 
-static void add_all(const mixt__update *update, const mixt__segment_chunk *chunk, mixt__segment_sums *sums)
+static void add_all(const mixt__update *update, const mixt__segment_chunk *chunk,
+                    uint64_t sums[MIXT_SUMMED][MIXT_SUM_PARTS])
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
-    sums->words[MIXT_SUMMED_WEIGHT] += sum_of(&update->weight, segment, chunk);
-    sums->words[MIXT_SUMMED_MOMENT1] += sum_of(&update->moments[0], segment, chunk);
-    sums->words[MIXT_SUMMED_MOMENT2] += sum_of(&update->moments[1], segment, chunk);
-    sums->words[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
+    sums[MIXT_SUMMED_WEIGHT][0] += sum_of(&update->weight, segment, chunk);
+    sums[MIXT_SUMMED_MOMENT1][0] += sum_of(&update->moments[0], segment, chunk);
+    sums[MIXT_SUMMED_MOMENT2][0] += sum_of(&update->moments[1], segment, chunk);
+    sums[MIXT_SUMMED_COPY][0] += sum_of_copy(update, chunk);
 }
 
 static void write_all(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
-    add_all(update, chunk, &chunk->sums->written);
+    add_all(update, chunk, chunk->sums->written);
 }
 
 mixt_status mixt__cpu_sum_segments(const mixt__update *update)
@@ -71,22 +63,15 @@ mixt_status mixt__cpu_sum_segments(const mixt__update *update)
     return MIXT_OK;
 }
 
-static void read_copy(const mixt__update *update, const mixt__segment_chunk *chunk)
-{
-    chunk->sums->read.words[MIXT_SUMMED_COPY] += sum_of_copy(update, chunk);
-}
-
 static void read_all(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
-    add_all(update, chunk, &chunk->sums->read);
+    add_all(update, chunk, chunk->sums->read);
 }
 
 mixt_status mixt__cpu_check_segments(const mixt__update *update)
 {
     if (update->control->found_inf)
         mixt__segment_chunks_sum(update, read_all);
-    else if (mixt__copies_due(update, update->control))
-        mixt__segment_chunks_sum(update, read_copy);
     return MIXT_OK;
 }
 

@@ -29,25 +29,45 @@ typedef struct mixt__rule {
     float others, share; // see mixt__optimizer; 1/(1 + others)
 } mixt__rule;
 
-/** Updates `count` weights w and moments m, v from gradients g; arrays do not overlap; unused moments are NULL. */
-typedef void mixt__update_fn(const mixt__rule *rule, float *w, const float *g, float *m, float *v, int64_t count);
+/** What one thread has read and written of a segment so far; each sum in parts, which it has as they come. */
+enum { MIXT_SUM_PARTS = 8 };
+typedef struct mixt__chunk_sums {
+    uint64_t read[MIXT_SUMMED][MIXT_SUM_PARTS], written[MIXT_SUMMED][MIXT_SUM_PARTS];
+} mixt__chunk_sums;
+
+/** Arrays of one length that do not overlap; what an optimizer has no use for may be NULL. */
+typedef struct mixt__update_block {
+    float *w;
+    const float *g;
+    float *m, *v;
+    void *low; // copy of the weights that is rounded anew, in BF16 or FP16; NULL: none
+    mixt_dtype low_format;
+    int64_t count;
+    mixt__chunk_sums *sums; // of all of these but g, as 64-bit words from the arrays' begin; NULL: nobody sums
+} mixt__update_block;
+
+/** Updates weights and moments from gradients, and the copy. */
+typedef void mixt__update_fn(const mixt__rule *rule, const mixt__update_block *block);
+
+typedef struct mixt__optimizer_loops {
+    mixt__update_fn *sgd, *momentum, *nesterov, *adam, *adamw;
+    /** LAMB's first pass: new moments, and norms[0] = sum of w², norms[1] = sum of u². Weights stay. */
+    void (*lamb_moments)(const mixt__rule *rule, const mixt__update_block *block, double *norms);
+    mixt__update_fn *lamb_apply; // its second pass; g is not read, moments stay
+} mixt__optimizer_loops;
 
 typedef struct mixt__update_loops {
     void (*stats)(const float *g, int64_t count, mixt__chunk_stats *stats);
-    mixt__update_fn *sgd, *momentum, *nesterov, *adam, *adamw;
-    /** LAMB's first pass: new moments, and sums[0] = sum of w², sums[1] = sum of u². */
-    void (*lamb_moments)(const mixt__rule *rule, const float *w, const float *g, float *m, float *v, int64_t count,
-                         double *sums);
-    mixt__update_fn *lamb_apply; // its second pass; g is not read
-    /** Sum of whole words, at most MIXT_WORDS_MOST. */
+    /** Sum of so many 64-bit words, modulo 2^64. */
     uint64_t (*words)(const void *words, int64_t count);
 } mixt__update_loops;
 
-enum { MIXT_WORDS_MOST = 1 << 15 }; // of one sum: its upper and lower halves are exact in 32 bits
-
 extern const mixt__update_loops mixt__update_loops_scalar, mixt__update_loops_avx2, mixt__update_loops_avx512;
+extern const mixt__optimizer_loops mixt__optimizer_loops_scalar, mixt__optimizer_loops_avx2,
+    mixt__optimizer_loops_avx512;
 
 /** The loops for this processor. */
 const mixt__update_loops *mixt__update_loops_get(void);
+const mixt__optimizer_loops *mixt__optimizer_loops_get(void);
 
 #endif

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NARROW_BLOCK = 512 }; // weights still in the first-level cache when they are summed and their copy is written
+enum { NARROW_BLOCK = 512 }; // still in the first-level cache when it is rounded
 
 _Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes per chunk");
 
@@ -52,7 +52,7 @@ static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segme
 
 static mixt__update_fn *loop_of(const mixt__optimizer *o)
 {
-    const mixt__update_loops *loops = mixt__update_loops_get();
+    const mixt__optimizer_loops *loops = mixt__optimizer_loops_get();
     switch (o->kind) {
     case MIXT_OPTIMIZER_ADAM:
         return loops->adam;
@@ -104,22 +104,67 @@ static void close_block(const mixt__update *update, const mixt__update_role *rol
         mixt__narrow(role->format)(narrow_at(role, at), room, count);
 }
 
-/* ---- sums of what is read and written, while it is in the first-level cache ---- */
-
-static void sum_block(const mixt__update_role *role, int64_t at, int64_t count, uint64_t *sum)
+/** @param m, v rooms for as many elements */
+static mixt__update_block block_of(const mixt__update *update, int64_t at, int64_t count, float *m, float *v)
 {
-    if (role->data)
-        *sum += mixt__words_sum(narrow_at(role, at), (size_t)count * mixt_dtype_size(role->format));
+    return (mixt__update_block){.w = fp32_at(&update->weight, at),
+                                .g = fp32_at(&update->gradient, at),
+                                .m = open_block(&update->moments[0], at, count, m),
+                                .v = open_block(&update->moments[1], at, count, v),
+                                .count = count};
 }
 
-/** What an optimizer updates of `count` elements. @param weights, moments which of them */
-static void sum_state(const mixt__update *update, int64_t at, int64_t count, bool weights, bool moments,
-                      mixt__segment_sums *sums)
+/** @param first number of the block's first element among all ranks' */
+static void close_moments(const mixt__update *update, const mixt__update_block *block, int64_t at, int64_t first)
 {
-    if (weights)
-        sum_block(&update->weight, at, count, &sums->words[MIXT_SUMMED_WEIGHT]);
-    for (int i = 0; i < 2 && moments; i++)
-        sum_block(&update->moments[i], at, count, &sums->words[MIXT_SUMMED_MOMENT1 + i]);
+    close_block(update, &update->moments[0], at, first, block->count, block->m);
+    close_block(update, &update->moments[1], at, first, block->count, block->v);
+}
+
+/* ---- sums of what is read and written: of FP32 in the loops' registers, of the rest in the first-level cache ---- */
+
+static const int moment_word[2] = {MIXT_SUMMED_MOMENT1, MIXT_SUMMED_MOMENT2};
+
+static void sum_narrow(const mixt__update *update, int64_t at, int64_t count,
+                       uint64_t sums[MIXT_SUMMED][MIXT_SUM_PARTS])
+{
+    for (int i = 0; i < 2; i++) {
+        const mixt__update_role *role = &update->moments[i];
+        if (is_narrow(role))
+            sums[moment_word[i]][0] +=
+                mixt__words_sum(narrow_at(role, at), (size_t)count * mixt_dtype_size(role->format));
+    }
+}
+
+/** Before a loop: what it is to sum. @param found receives what it sums where a moment is narrow, and not of that */
+static void begin_sums(const mixt__update *update, int64_t at, bool moments, mixt__update_block *block,
+                       mixt__chunk_sums *sums, mixt__chunk_sums *found)
+{
+    bool narrow = is_narrow(&update->moments[0]) || is_narrow(&update->moments[1]);
+    if (sums && narrow) {
+        memset(found, 0, sizeof *found);
+        if (moments)
+            sum_narrow(update, at, block->count, sums->read);
+    }
+    block->sums = sums && narrow ? found : sums;
+}
+
+/** Behind it. */
+static void end_sums(const mixt__update *update, int64_t at, bool moments, const mixt__update_block *block,
+                     mixt__chunk_sums *sums)
+{
+    if (block->sums == sums)
+        return;
+    for (int what = 0; what < MIXT_SUMMED; what++) {
+        bool other = (what == MIXT_SUMMED_MOMENT1 && is_narrow(&update->moments[0])) ||
+                     (what == MIXT_SUMMED_MOMENT2 && is_narrow(&update->moments[1])); // of the room
+        for (int k = 0; k < MIXT_SUM_PARTS && !other; k++) {
+            sums->read[what][k] += block->sums->read[what][k];
+            sums->written[what][k] += block->sums->written[what][k];
+        }
+    }
+    if (moments)
+        sum_narrow(update, at, block->count, sums->written);
 }
 
 /* LAMB's workspace: two sums a chunk, then one ratio a segment. */
@@ -138,17 +183,13 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
     int64_t at = segment->offset + chunk->begin, first = segment->first + chunk->begin;
-    float room[2][MIXT_CPU_CHUNK], *m[2];
-    if (chunk->sums)
-        sum_state(update, at, chunk->count, false, true, &chunk->sums->read);
-    for (int i = 0; i < 2; i++)
-        m[i] = open_block(&update->moments[i], at, chunk->count, room[i]);
-    mixt__update_loops_get()->lamb_moments(&rule, fp32_at(&update->weight, at), fp32_at(&update->gradient, at), m[0],
-                                           m[1], chunk->count, chunk_sums(update, chunk->index));
-    for (int i = 0; i < 2; i++)
-        close_block(update, &update->moments[i], at, first, chunk->count, m[i]);
-    if (chunk->sums)
-        sum_state(update, at, chunk->count, false, true, &chunk->sums->written);
+    float room[2][MIXT_CPU_CHUNK];
+    mixt__chunk_sums found;
+    mixt__update_block block = block_of(update, at, chunk->count, room[0], room[1]);
+    begin_sums(update, at, true, &block, chunk->sums, &found);
+    mixt__optimizer_loops_get()->lamb_moments(&rule, &block, chunk_sums(update, chunk->index));
+    close_moments(update, &block, at, first);
+    end_sums(update, at, true, &block, chunk->sums);
 }
 
 float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
@@ -171,37 +212,58 @@ static void lamb_ratios(const mixt__update *update)
     }
 }
 
+/** A working copy whose format the loops do not write. */
+static void round_copy(const mixt__update *update, const mixt__segment *segment, int64_t in_segment,
+                       const mixt__update_block *block, mixt__chunk_sums *sums)
+{
+    size_t size = mixt_dtype_size(segment->low), bytes = (size_t)block->count * size;
+    char *low = (char *)update->low[segment->low] + (size_t)(segment->low_offset + in_segment) * size;
+    if (sums)
+        sums->read[MIXT_SUMMED_COPY][0] += mixt__words_sum(low, bytes);
+    mixt__narrow(segment->low)(low, block->w, block->count);
+    if (sums)
+        sums->written[MIXT_SUMMED_COPY][0] += mixt__words_sum(low, bytes);
+}
+
+static bool is_in_loop(mixt_dtype low)
+{
+    return low == MIXT_DTYPE_BF16 || low == MIXT_DTYPE_FP16;
+}
+
+/** A block of a chunk. @param done elements of the chunk before it */
+static void apply_block(const mixt__update *update, const mixt__segment_chunk *chunk, const mixt__rule *rule,
+                        int64_t done, int64_t count)
+{
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
+    bool writes = update->optimizer.kind != MIXT_OPTIMIZER_LAMB; // which has made its moments before
+    float room[2][NARROW_BLOCK];
+    mixt__chunk_sums found;
+    mixt__update_block block = block_of(update, at, count, room[0], room[1]);
+    if (is_in_loop(segment->low)) {
+        block.low = (uint16_t *)update->low[segment->low] + segment->low_offset + in_segment;
+        block.low_format = segment->low;
+    }
+    begin_sums(update, at, writes, &block, chunk->sums, &found);
+    loop_of (&update->optimizer)(rule, &block);
+    if (writes)
+        close_moments(update, &block, at, segment->first + in_segment);
+    if (segment->low != MIXT_DTYPE_NONE && !block.low)
+        round_copy(update, segment, in_segment, &block, chunk->sums);
+    end_sums(update, at, writes, &block, chunk->sums);
+}
+
 static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
     if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB)
         rule.lr *= ratios(update)[chunk->segment];
-    mixt__update_fn *loop = loop_of(&update->optimizer);
-    mixt__narrow_fn *narrow = segment->low != MIXT_DTYPE_NONE ? mixt__narrow(segment->low) : NULL;
-    int64_t low_size = (int64_t)mixt_dtype_size(segment->low);
-    bool writes = update->optimizer.kind != MIXT_OPTIMIZER_LAMB; // which has made its moments before
-    float room[2][NARROW_BLOCK];
-    for (int64_t done = 0; done < chunk->count; done += NARROW_BLOCK) {
-        int64_t n = chunk->count - done < NARROW_BLOCK ? chunk->count - done : NARROW_BLOCK;
-        int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
-        float *w = fp32_at(&update->weight, at), *m[2];
-        if (chunk->sums)
-            sum_state(update, at, n, true, writes, &chunk->sums->read);
-        for (int i = 0; i < 2; i++)
-            m[i] = open_block(&update->moments[i], at, n, room[i]);
-        loop(&rule, w, fp32_at(&update->gradient, at), m[0], m[1], n);
-        for (int i = 0; i < 2 && writes; i++)
-            close_block(update, &update->moments[i], at, segment->first + in_segment, n, m[i]);
-        char *low = narrow ? (char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size : NULL;
-        if (narrow)
-            narrow(low, w, n);
-        if (!chunk->sums)
-            continue;
-        sum_state(update, at, n, true, writes, &chunk->sums->written);
-        if (narrow)
-            chunk->sums->written.words[MIXT_SUMMED_COPY] += mixt__words_sum(low, (size_t)(n * low_size));
-    }
+    bool whole = !is_narrow(&update->moments[0]) && !is_narrow(&update->moments[1]) &&
+                 (segment->low == MIXT_DTYPE_NONE || is_in_loop(segment->low));
+    int64_t step = whole ? chunk->count : NARROW_BLOCK;
+    for (int64_t done = 0; done < chunk->count; done += step)
+        apply_block(update, chunk, &rule, done, chunk->count - done < step ? chunk->count - done : step);
 }
 
 static mixt_status check(const mixt__update *update)

@@ -46,10 +46,15 @@ static void put_sums(const mixt__update *update, int64_t segment, const mixt__ch
     mixt__segment_sums *now = &update->sums[update->control->step & 1][segment];
     mixt__segment_sums *before = &update->sums[(update->control->step & 1) ^ 1][segment];
     for (int i = 0; i < MIXT_SUMMED; i++) {
-        if (sums->read.words[i])
-            (void)__atomic_sub_fetch(&before->words[i], sums->read.words[i], __ATOMIC_RELAXED);
-        if (sums->written.words[i])
-            (void)__atomic_add_fetch(&now->words[i], sums->written.words[i], __ATOMIC_RELAXED);
+        uint64_t read = 0, written = 0;
+        for (int k = 0; k < MIXT_SUM_PARTS; k++) {
+            read += sums->read[i][k];
+            written += sums->written[i][k];
+        }
+        if (read)
+            (void)__atomic_sub_fetch(&before->words[i], read, __ATOMIC_RELAXED);
+        if (written)
+            (void)__atomic_add_fetch(&now->words[i], written, __ATOMIC_RELAXED);
     }
 }
 

@@ -2,22 +2,17 @@
 #ifndef MIXT_BACKEND_CPU_UPDATE_SEGMENT_CHUNKS_H
 #define MIXT_BACKEND_CPU_UPDATE_SEGMENT_CHUNKS_H
 
-#include "backend/training.h"
+#include "backend/cpu/update/loops.h"
 
 /** Small, so that many threads get equal shares of a small model. */
 enum { MIXT_CPU_CHUNK = MIXT_UPDATE_CHUNK_MIN };
 
 typedef struct mixt__segment_chunk {
-    int64_t index;                 // among all chunks: where its partial sums go
-    int64_t segment;               // it belongs to
-    int64_t begin, count;          // within the segment, in elements
-    struct mixt__chunk_sums *sums; // of who runs it; NULL: nobody sums
+    int64_t index;          // among all chunks: where its partial sums go
+    int64_t segment;        // it belongs to
+    int64_t begin, count;   // within the segment, in elements
+    mixt__chunk_sums *sums; // of who runs it; NULL: nobody sums
 } mixt__segment_chunk;
-
-/** What one thread has read and written of a segment so far. */
-typedef struct mixt__chunk_sums {
-    mixt__segment_sums read, written;
-} mixt__chunk_sums;
 
 typedef void mixt__segment_chunk_fn(const mixt__update *update, const mixt__segment_chunk *chunk);
 
