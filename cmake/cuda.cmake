@@ -33,6 +33,10 @@ message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, ${CUDNN_LIBRARY}")
 
 file(GLOB_RECURSE CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.c
      ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu)
+if(MIXT_CUDA_QUICK)
+  include(cmake/cuda_together.cmake)
+  mixt_cuda_together(CUDA_SOURCES)
+endif()
 file(GLOB CUDA_BASE ${PROJECT_SOURCE_DIR}/src/base/*.c)
 add_library(mixt_cuda MODULE ${CUDA_SOURCES} ${CUDA_BASE} ${PROJECT_SOURCE_DIR}/src/num/dtype.c
             ${PROJECT_SOURCE_DIR}/src/backend/training.c)

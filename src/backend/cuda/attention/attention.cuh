@@ -49,9 +49,10 @@ static __device__ __forceinline__ float power_of_2(float x)
 }
 
 /** The problem of an attention call, or with `gradient` of an attention_grad call, its row sums in the workspace. */
-mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient);
+extern "C" mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient);
 
 /** Issues the row sums of grad_dst · dst. */
-void mixt__attention_row_sums(const mixt__cuda_device *gpu, const mixt__attention_problem &p, mixt_dtype dtype);
+extern "C" void mixt__attention_row_sums(const mixt__cuda_device *gpu, const mixt__attention_problem &p,
+                                         mixt_dtype dtype);
 
 #endif

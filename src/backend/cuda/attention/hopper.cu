@@ -178,11 +178,11 @@ static __device__ __forceinline__ void grade(const float (&weights)[32], const f
             float mean = keys ? (e & 1 ? columns.y : columns.x) : rows.mean[e >> 1];
             x[e] = weights[4 * n + e] * p.scale * (grad_p[4 * n + e] - mean);
         }
-        packed[2 * n] = pack<T>(x[0], x[1]);
-        packed[2 * n + 1] = pack<T>(x[2], x[3]);
+        packed[2 * n] = pack_pair<T>(x[0], x[1]);
+        packed[2 * n + 1] = pack_pair<T>(x[2], x[3]);
         if constexpr (keys) {
-            packed_weights[2 * n] = pack<T>(weights[4 * n], weights[4 * n + 1]);
-            packed_weights[2 * n + 1] = pack<T>(weights[4 * n + 2], weights[4 * n + 3]);
+            packed_weights[2 * n] = pack_pair<T>(weights[4 * n], weights[4 * n + 1]);
+            packed_weights[2 * n + 1] = pack_pair<T>(weights[4 * n + 2], weights[4 * n + 3]);
         }
     }
 }

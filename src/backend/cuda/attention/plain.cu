@@ -178,7 +178,7 @@ static mixt__head_rows rows_in(const mixt__tensor *t, int64_t group)
     return {t->data, t->strides[0], t->strides[1], (unsigned)group};
 }
 
-mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient)
+extern "C" mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient)
 {
     mixt__heads s = mixt__heads_of(call);
     problem p = {};
@@ -231,7 +231,7 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
     return MIXT_OK;
 }
 
-void mixt__attention_row_sums(const mixt__cuda_device *gpu, const problem &p, mixt_dtype dtype)
+extern "C" void mixt__attention_row_sums(const mixt__cuda_device *gpu, const problem &p, mixt_dtype dtype)
 {
     int64_t rows = p.batch_heads * p.queries;
     if (rows > 0)

@@ -17,7 +17,7 @@ static __device__ __forceinline__ int place(int row, int piece)
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 
-template <typename T> static __device__ __forceinline__ unsigned pack(float x, float y)
+template <typename T> static __device__ __forceinline__ unsigned pack_pair(float x, float y)
 {
     union {
         T v[2];
@@ -36,8 +36,8 @@ static __device__ __forceinline__ void put(char *tile, int row, int piece, const
 {
     int lane = threadIdx.x & 31, high = row + (lane >> 2);
     for (int n = 0; n < count; n++) {
-        *(unsigned *)(tile + place(high, piece + n) + 4 * (lane & 3)) = pack<T>(sum[n][0], sum[n][1]);
-        *(unsigned *)(tile + place(high + 8, piece + n) + 4 * (lane & 3)) = pack<T>(sum[n][2], sum[n][3]);
+        *(unsigned *)(tile + place(high, piece + n) + 4 * (lane & 3)) = pack_pair<T>(sum[n][0], sum[n][1]);
+        *(unsigned *)(tile + place(high + 8, piece + n) + 4 * (lane & 3)) = pack_pair<T>(sum[n][2], sum[n][3]);
     }
     __syncwarp();
     for (int n = lane; n < 16 * count; n += 32) {

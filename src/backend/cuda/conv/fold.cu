@@ -9,7 +9,7 @@
 
 enum { THREADS = 256, CHANNELS = 8 }; // folded channels are a multiple of these
 
-mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *v)
+extern "C" mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *v)
 {
     mixt__cuda_fold f = {};
     int64_t s = v->stride;
@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(THREADS) add_kernel(float *grad, const 
 }
 
 /** Bytes of shared memory that folding takes; the source's rows are the longest. */
-size_t mixt__cuda_fold_shared(const mixt__cuda_fold *f, mixt_dtype dtype)
+extern "C" size_t mixt__cuda_fold_shared(const mixt__cuda_fold *f, mixt_dtype dtype)
 {
     return (size_t)(f->to.w * f->from.kernel_d * f->from.stride * f->from.stride * f->from.c) * mixt_dtype_size(dtype);
 }
@@ -111,8 +111,8 @@ static void launch_fold(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, 
                  (fold_kernel<T, false><<<grid, THREADS, bytes, gpu->stream>>>((const T *)from, (T *)to, *what)));
 }
 
-mixt_status mixt__cuda_fold_src(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
-                                const void *src, void *folded)
+extern "C" mixt_status mixt__cuda_fold_src(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
+                                           const void *src, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     folding what = {.depth = (int)v->d,
@@ -131,8 +131,8 @@ mixt_status mixt__cuda_fold_src(const mixt__cuda_device *gpu, const mixt__cuda_f
     return mixt__cuda_launched("folding a source");
 }
 
-mixt_status mixt__cuda_fold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
-                                   const void *weight, void *folded)
+extern "C" mixt_status mixt__cuda_fold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
+                                              const void *weight, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     folding what = {.depth = (int)v->kernel_d,
@@ -150,8 +150,8 @@ mixt_status mixt__cuda_fold_weight(const mixt__cuda_device *gpu, const mixt__cud
     return mixt__cuda_launched("folding a weight");
 }
 
-mixt_status mixt__cuda_unfold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f, mixt_dtype dtype,
-                                     const float *folded, void *grad, bool add)
+extern "C" mixt_status mixt__cuda_unfold_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *f,
+                                                mixt_dtype dtype, const float *folded, void *grad, bool add)
 {
     const mixt__cuda_conv *v = &f->from;
     unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_d * v->kernel_h * v->kernel_w * v->c, THREADS);
@@ -159,7 +159,7 @@ mixt_status mixt__cuda_unfold_weight(const mixt__cuda_device *gpu, const mixt__c
     return mixt__cuda_launched("unfolding a gradient");
 }
 
-mixt_status mixt__cuda_conv_add(const mixt__cuda_device *gpu, float *grad, const float *extra, int64_t count)
+extern "C" mixt_status mixt__cuda_conv_add(const mixt__cuda_device *gpu, float *grad, const float *extra, int64_t count)
 {
     int64_t blocks = mixt__ceil_div(count, THREADS), most = (int64_t)gpu->multiprocessors * 16;
     add_kernel<<<(unsigned)(blocks < most ? blocks : most), THREADS, 0, gpu->stream>>>(grad, extra, count);

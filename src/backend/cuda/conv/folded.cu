@@ -306,7 +306,7 @@ static int grad_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, m
     return (int)(pairs < most ? pairs : most);
 }
 
-bool mixt__cuda_folded_supports(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype)
+extern "C" bool mixt__cuda_folded_supports(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
     size_t limit = (size_t)gpu->shared_limit;
@@ -317,7 +317,8 @@ bool mixt__cuda_folded_supports(const mixt__cuda_device *gpu, const mixt__cuda_f
            v->out_h < 65535 * ROWS && forward_shared(v) <= limit && grad_shared(v) <= limit;
 }
 
-size_t mixt__cuda_folded_partials(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype)
+extern "C" size_t mixt__cuda_folded_partials(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold,
+                                             mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
     return (size_t)(grad_blocks(gpu, v, dtype) * v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
@@ -333,8 +334,9 @@ template <typename T> static mixt_status launch_forward(const mixt__cuda_device 
     return mixt__cuda_launched("conv2d, folded");
 }
 
-mixt_status mixt__cuda_folded_forward(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
-                                      const void *src, const void *weight, const float *bias, void *dst)
+extern "C" mixt_status mixt__cuda_folded_forward(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold,
+                                                 mixt_dtype dtype, const void *src, const void *weight,
+                                                 const float *bias, void *dst)
 {
     if (dtype == MIXT_DTYPE_TF32)
         return mixt__cuda_folded_tf32_forward(gpu, &fold->to, (const float *)src, (const float *)weight, bias,
@@ -358,9 +360,9 @@ template <typename T> static mixt_status launch_grad(const mixt__cuda_device *gp
     return mixt__cuda_launched("conv2d_grad_weight, folded");
 }
 
-mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold, mixt_dtype dtype,
-                                          const void *src, const void *grad_dst, float *partials,
-                                          const mixt__tensor *grad, bool add)
+extern "C" mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_fold *fold,
+                                                     mixt_dtype dtype, const void *src, const void *grad_dst,
+                                                     float *partials, const mixt__tensor *grad, bool add)
 {
     const mixt__cuda_conv *v = &fold->from;
     job j = {};

@@ -284,7 +284,7 @@ static int64_t tiles_of(const mixt__cuda_conv *v)
     return v->out_w / WIDE * mixt__ceil_div(v->out_h, TALL) * v->n;
 }
 
-bool mixt__cuda_folded_tf32_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
+extern "C" bool mixt__cuda_folded_tf32_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
     size_t limit = (size_t)gpu->shared_limit;
     return gpu->sm >= 80 && v->c == CHANNELS && v->o % GRAD_OUTPUTS == 0 && v->o / FORWARD_OUTPUTS < 65536 &&
@@ -292,13 +292,14 @@ bool mixt__cuda_folded_tf32_supports(const mixt__cuda_device *gpu, const mixt__c
            forward_shared(v) <= limit && GRAD_SHARED <= limit;
 }
 
-int mixt__cuda_folded_tf32_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
+extern "C" int mixt__cuda_folded_tf32_blocks(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
 {
     return (int)blocks_for(gpu, tiles_of(v), v->o / GRAD_OUTPUTS);
 }
 
-mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
-                                           const float *weight, const float *bias, float *dst)
+extern "C" mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_device *gpu, const mixt__cuda_conv *v,
+                                                      const float *src, const float *weight, const float *bias,
+                                                      float *dst)
 {
     static const kernel kernels[TAPS] = {forward_kernel<1>, forward_kernel<2>, forward_kernel<3>, forward_kernel<4>};
     int64_t parts = v->o / FORWARD_OUTPUTS, blocks = blocks_for(gpu, mixt__ceil_div(v->out_h, TALL) * v->n, parts);
@@ -312,8 +313,8 @@ mixt_status mixt__cuda_folded_tf32_forward(const mixt__cuda_device *gpu, const m
                   forward_shared(v));
 }
 
-mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, const float *src,
-                                               const float *grad_dst, float *partials)
+extern "C" mixt_status mixt__cuda_folded_tf32_grad_weight(const mixt__cuda_device *gpu, const mixt__cuda_conv *v,
+                                                          const float *src, const float *grad_dst, float *partials)
 {
     static const kernel kernels[TAPS] = {grad_weight_kernel<1>, grad_weight_kernel<2>, grad_weight_kernel<3>,
                                          grad_weight_kernel<4>};

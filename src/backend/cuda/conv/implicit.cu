@@ -295,7 +295,8 @@ static int64_t parts_of(const mixt__cuda_device *gpu, const mixt__cuda_conv *v)
     return mixt__ceil_div(mixt__ceil_div(v->n * v->out_h * v->out_w, DEPTH), slices_of(gpu, v));
 }
 
-bool mixt__cuda_implicit_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+extern "C" bool mixt__cuda_implicit_supports(const mixt__cuda_device *gpu, const mixt__cuda_conv *v,
+                                             mixt__cuda_conv_kind kind)
 {
     int64_t depth = kind == MIXT_CONV_FORWARD ? v->c : v->o, columns = kind == MIXT_CONV_GRAD_SRC ? v->c : v->o;
     bool fits = kind == MIXT_CONV_GRAD_WEIGHT ? v->c % 4 == 0 : depth % DEPTH == 0;
@@ -306,7 +307,8 @@ bool mixt__cuda_implicit_supports(const mixt__cuda_device *gpu, const mixt__cuda
            v->o * v->kernel_h * v->kernel_w * v->c < INT32_MAX;
 }
 
-size_t mixt__cuda_implicit_workspace(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+extern "C" size_t mixt__cuda_implicit_workspace(const mixt__cuda_device *gpu, const mixt__cuda_conv *v,
+                                                mixt__cuda_conv_kind kind)
 {
     size_t weights = (size_t)(v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
     return kind == MIXT_CONV_FORWARD ? weights : kind == MIXT_CONV_GRAD_WEIGHT ? weights * (size_t)parts_of(gpu, v) : 0;
@@ -360,9 +362,9 @@ static mixt_status make_weight(const mixt__cuda_device *gpu, job *j, const mixt_
     return turn(gpu, j->dst, dst, j->rows, v->o, parts, add);
 }
 
-mixt_status mixt__cuda_implicit_run(const mixt__cuda_device *gpu, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind,
-                                    const float *a, const float *b, const float *bias, float *dst, void *workspace,
-                                    bool add)
+extern "C" mixt_status mixt__cuda_implicit_run(const mixt__cuda_device *gpu, const mixt__cuda_conv *v,
+                                               mixt__cuda_conv_kind kind, const float *a, const float *b,
+                                               const float *bias, float *dst, void *workspace, bool add)
 {
     bool turned = kind == MIXT_CONV_GRAD_SRC;
     job j = {};

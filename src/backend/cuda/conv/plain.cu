@@ -161,6 +161,6 @@ static mixt_status grad_weight(const mixt__call *call)
     return mixt__cuda_launched(call->op->name);
 }
 
-const mixt__kernel mixt__cuda_conv_plain = {"plain", NULL, NULL, forward, NULL};
-const mixt__kernel mixt__cuda_conv_grad_src_plain = {"plain", NULL, NULL, grad_src, NULL};
-const mixt__kernel mixt__cuda_conv_grad_weight_plain = {"plain", NULL, NULL, grad_weight, NULL};
+extern "C" const mixt__kernel mixt__cuda_conv_plain = {"plain", NULL, NULL, forward, NULL};
+extern "C" const mixt__kernel mixt__cuda_conv_grad_src_plain = {"plain", NULL, NULL, grad_src, NULL};
+extern "C" const mixt__kernel mixt__cuda_conv_grad_weight_plain = {"plain", NULL, NULL, grad_weight, NULL};

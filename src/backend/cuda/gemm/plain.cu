@@ -137,7 +137,7 @@ static bool supports(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
-const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .supports = supports, .run = run};
+extern "C" const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .supports = supports, .run = run};
 
 /* ---- helpers ---- */
 
@@ -183,7 +183,7 @@ static unsigned blocks_for(int64_t count)
     return (unsigned)(blocks < 1 ? 1 : blocks < 4096 ? blocks : 4096);
 }
 
-mixt_status mixt__cuda_activation(const mixt__call *call)
+extern "C" mixt_status mixt__cuda_activation(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = static_cast<const mixt__matmul_attrs *>(call->attrs);
     const mixt__tensor *pre = mixt__cuda_product_pre(call), *dst = &call->out[0];
@@ -194,14 +194,14 @@ mixt_status mixt__cuda_activation(const mixt__call *call)
     return mixt__cuda_launched("activation");
 }
 
-mixt_status mixt__cuda_convert(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, const float *src,
-                               int64_t count)
+extern "C" mixt_status mixt__cuda_convert(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, const float *src,
+                                          int64_t count)
 {
     DISPATCH(dtype, T, convert<<<blocks_for(count), 256, 0, gpu->stream>>>(static_cast<T *>(dst), src, count));
     return mixt__cuda_launched("convert");
 }
 
-mixt_status mixt__cuda_fill_random(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, int64_t count)
+extern "C" mixt_status mixt__cuda_fill_random(const mixt__cuda_device *gpu, void *dst, mixt_dtype dtype, int64_t count)
 {
     DISPATCH(dtype, T, fill_random<<<blocks_for(count), 256, 0, gpu->stream>>>(static_cast<T *>(dst), count));
     return mixt__cuda_launched("fill_random");

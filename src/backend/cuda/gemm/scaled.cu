@@ -180,4 +180,5 @@ static mixt_status run(const mixt__call *call)
     return plan->kernel->run(&inner);
 }
 
-const mixt__kernel mixt__cuda_matmul_scaled = {.name = "scaled", .supports = supports, .prepare = prepare, .run = run};
+extern "C" const mixt__kernel mixt__cuda_matmul_scaled = {
+    .name = "scaled", .supports = supports, .prepare = prepare, .run = run};

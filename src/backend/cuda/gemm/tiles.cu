@@ -321,5 +321,5 @@ static mixt_status run(const mixt__call *call)
     return low ? launch<fp16, 1>(mixt__cuda_of(call), p, c.batch) : launch<fp16, 2>(mixt__cuda_of(call), p, c.batch);
 }
 
-const mixt__kernel mixt__cuda_matmul_tiles = {
+extern "C" const mixt__kernel mixt__cuda_matmul_tiles = {
     .name = "tiles", .supports = supports, .prepare = mixt__cuda_prepare_tensor, .run = run};

@@ -237,7 +237,7 @@ template <class C> static mixt_status run(const mixt__call *call, const mixt__ke
     {                                                                                                                  \
         return run<cell>(call, &mixt__cuda_##op##_plain);                                                              \
     }                                                                                                                  \
-    extern const mixt__kernel mixt__cuda_##op##_cluster = {                                                            \
+    extern "C" const mixt__kernel mixt__cuda_##op##_cluster = {                                                        \
         .name = "cluster", .supports = supports<cell>, .prepare = mixt__cuda_prepare_tensor, .run = op##_run}
 CANDIDATE(lstm, lstm_cell);
 CANDIDATE(gru, gru_cell);

@@ -328,13 +328,13 @@ template <class C> static mixt_status grad_run(const mixt__call *call)
 }
 
 #define CANDIDATES(op, cell)                                                                                           \
-    extern const mixt__kernel mixt__cuda_##op##_cluster_fp32 = {                                                       \
+    extern "C" const mixt__kernel mixt__cuda_##op##_cluster_fp32 = {                                                   \
         .name = "cluster_fp32", .supports = supports<cell>, .run = run<cell>};                                         \
-    extern const mixt__kernel mixt__cuda_##op##_grad_cluster_fp32 = {.name = "cluster_fp32",                           \
-                                                                     .supports = grad_supports<cell>,                  \
-                                                                     .prepare = mixt__cuda_recurrent_grad_prepare,     \
-                                                                     .run = grad_run<cell>,                            \
-                                                                     .release = mixt__cuda_recurrent_grad_release}
+    extern "C" const mixt__kernel mixt__cuda_##op##_grad_cluster_fp32 = {.name = "cluster_fp32",                       \
+                                                                         .supports = grad_supports<cell>,              \
+                                                                         .prepare = mixt__cuda_recurrent_grad_prepare, \
+                                                                         .run = grad_run<cell>,                        \
+                                                                         .release = mixt__cuda_recurrent_grad_release}
 CANDIDATES(lstm, lstm_cell);
 CANDIDATES(gru, gru_cell);
 CANDIDATES(rnn, rnn_cell<1>);

@@ -245,11 +245,12 @@ template <class C> static mixt_status run(const mixt__call *call, const mixt__ke
     {                                                                                                                  \
         return run<cell>(call, &mixt__cuda_##op##_grad_plain);                                                         \
     }                                                                                                                  \
-    extern const mixt__kernel mixt__cuda_##op##_grad_cluster = {.name = "cluster",                                     \
-                                                                .supports = supports<cell>,                            \
-                                                                .prepare = mixt__cuda_recurrent_grad_prepare_tensor,   \
-                                                                .run = op##_run,                                       \
-                                                                .release = mixt__cuda_recurrent_grad_release}
+    extern "C" const mixt__kernel mixt__cuda_##op##_grad_cluster = {.name = "cluster",                                 \
+                                                                    .supports = supports<cell>,                        \
+                                                                    .prepare =                                         \
+                                                                        mixt__cuda_recurrent_grad_prepare_tensor,      \
+                                                                    .run = op##_run,                                   \
+                                                                    .release = mixt__cuda_recurrent_grad_release}
 CANDIDATE(lstm, lstm_cell);
 CANDIDATE(gru, gru_cell);
 CANDIDATE(rnn, rnn_cell<4>);

@@ -242,13 +242,13 @@ template <class B> static mixt_status grad_run(const mixt__call *call, const mix
     {                                                                                                                  \
         return grad_run<unit_cell>(call, &mixt__cuda_##op##_grad_plain);                                               \
     }                                                                                                                  \
-    extern const mixt__kernel mixt__cuda_##op##_grid = {                                                               \
+    extern "C" const mixt__kernel mixt__cuda_##op##_grid = {                                                           \
         .name = "grid", .supports = supports<slot_cell>, .prepare = mixt__cuda_prepare_tensor, .run = op##_run};       \
-    extern const mixt__kernel mixt__cuda_##op##_grad_grid = {.name = "grid",                                           \
-                                                             .supports = grad_supports<unit_cell>,                     \
-                                                             .prepare = mixt__cuda_recurrent_grad_prepare_tensor,      \
-                                                             .run = op##_grad_run,                                     \
-                                                             .release = mixt__cuda_recurrent_grad_release}
+    extern "C" const mixt__kernel mixt__cuda_##op##_grad_grid = {.name = "grid",                                       \
+                                                                 .supports = grad_supports<unit_cell>,                 \
+                                                                 .prepare = mixt__cuda_recurrent_grad_prepare_tensor,  \
+                                                                 .run = op##_grad_run,                                 \
+                                                                 .release = mixt__cuda_recurrent_grad_release}
 CANDIDATES(lstm, lstm_cell, lstm_cell);
 CANDIDATES(gru, gru_cell, gru_cell);
 CANDIDATES(rnn, rnn_cell<4>, rnn_cell<1>);

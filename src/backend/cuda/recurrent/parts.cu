@@ -14,7 +14,7 @@ template <typename T> static __global__ void shift(const T *dst, T *shifted, int
         shifted[i] = i / row % steps ? dst[i - row] : T{};
 }
 
-mixt_status mixt__cuda_recurrent_shift(const mixt__cuda_device *gpu, const mixt__tensor *dst, void *shifted)
+extern "C" mixt_status mixt__cuda_recurrent_shift(const mixt__cuda_device *gpu, const mixt__tensor *dst, void *shifted)
 {
     size_t row_bytes = (size_t)mixt__tensor_last(dst) * mixt_dtype_size(dst->dtype);
     int64_t bytes = mixt__tensor_count(dst) * (int64_t)mixt_dtype_size(dst->dtype), steps = dst->shape.dims[1];
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS) bias_end(const float *parts, f
     grad_bias[column] = sum;
 }
 
-mixt_status mixt__cuda_recurrent_bias_run(const mixt__call *call, float *parts)
+extern "C" mixt_status mixt__cuda_recurrent_bias_run(const mixt__call *call, float *parts)
 {
     mixt__recurrent_sizes s = mixt__recurrent_grad_sizes(call);
     dim3 grid((unsigned)mixt__ceil_div(s.hidden, COLUMNS), MIXT__CUDA_BIAS_PARTS);
