@@ -78,13 +78,26 @@ mixt_status mixt__forward_bind(mixt__forward *f, const mixt__params *params)
     return MIXT_OK;
 }
 
-int64_t mixt__forward_cache_bytes(const mixt__forward *f, int64_t i)
+/** NULL past the last. */
+static const mixt__value *cache_of(const mixt__forward *f, int64_t i)
 {
     const mixt__graph *g = f->executable->graph;
     for (int64_t v = 1; v < g->value_count; v++)
         if (g->values[v].role == MIXT_ROLE_CACHE && i-- == 0)
-            return mixt__shape_count(&g->values[v].shape) * (int64_t)mixt_dtype_size(g->values[v].dtype);
-    return -1;
+            return &g->values[v];
+    return NULL;
+}
+
+int64_t mixt__forward_cache_bytes(const mixt__forward *f, int64_t i)
+{
+    const mixt__value *cache = cache_of(f, i);
+    return cache ? mixt__shape_count(&cache->shape) * (int64_t)mixt_dtype_size(cache->dtype) : -1;
+}
+
+int64_t mixt__forward_cache_places(const mixt__forward *f, int64_t i)
+{
+    const mixt__value *cache = cache_of(f, i);
+    return cache && cache->shape.rank == 3 ? cache->shape.dims[1] : 0;
 }
 
 bool mixt__forward_has_places(const mixt__forward *f)

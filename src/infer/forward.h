@@ -39,6 +39,8 @@ mixt_status mixt__forward_bind(mixt__forward *forward, const mixt__params *param
 
 /** Bytes of cache number i, -1 past the last. Plans of one model and policy have the same caches. */
 int64_t mixt__forward_cache_bytes(const mixt__forward *forward, int64_t i);
+/** Places of a text that a cache of keys or values has a row for; 0: it is a recurrent state. */
+int64_t mixt__forward_cache_places(const mixt__forward *f, int64_t i);
 /** Whether anything depends on the tokens' places, or is kept by place: then a text has an end. */
 bool mixt__forward_has_places(const mixt__forward *forward);
 

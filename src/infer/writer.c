@@ -1,4 +1,4 @@
-/* Plans by length, the rows of caches that change places. */
+/* Plans by length, states that begin anew, the rows of caches that change places. */
 #include "infer/writer.h"
 
 #include "base/block.h"
@@ -116,7 +116,12 @@ static mixt_status make_plan(mixt__writer *w, int64_t source, mixt__writer_plan 
     mixt__forward_shape shape = {.spec = &spec, .given = 1, .cache_rows = plan->context};
     MIXT_TRY(make(w, &w->o.write, &shape, &plan->write));
     mixt__forward_give(plan->write, "memory", mixt__forward_result(plan->read));
-    w->row = mixt__forward_output_shape(plan->write)->dims[2];
+    const mixt__shape *logits = mixt__forward_output_shape(plan->write);
+    if (logits->rank != 3 || logits->dims[0] != w->o.texts * w->o.beams || logits->dims[1] != 1)
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "the function that writes translations must return logits (%lld, 1, tokens)",
+                          (long long)(w->o.texts * w->o.beams));
+    w->row = logits->dims[2];
     size_t bytes = plan->write->input_bytes > reads ? plan->write->input_bytes : reads;
     if (bytes > w->input_room) {
         mixt__free(w->input);
@@ -142,12 +147,23 @@ static mixt_status find_plan(mixt__writer *w, int64_t source, int64_t context)
 
 /* ---- reading, writing ---- */
 
+/** Recurrent states begin at 0; of keys and values nothing is looked at that was not written. */
+static mixt_status clear_states(const mixt__writer *w)
+{
+    const mixt__forward *write = w->plan->write;
+    for (int64_t i = 0; i < w->cache_count; i++)
+        if (!mixt__forward_cache_places(write, i))
+            MIXT_TRY(mixt__device_zero(w->o.device, w->caches[i], (size_t)mixt__forward_cache_bytes(write, i)));
+    return MIXT_OK;
+}
+
 mixt_status mixt__writer_read(mixt__writer *w, int64_t source, const int32_t *tokens, const int32_t *lengths,
                               int64_t context)
 {
     mixt__block block = {0};
     size_t texts = (size_t)w->o.texts, size = sizeof *tokens;
     MIXT_TRY(find_plan(w, source, context));
+    MIXT_TRY(clear_states(w));
     memset(w->input, 0, w->input_room);
     memcpy(w->input + mixt__block_add(&block, texts * (size_t)source * size), tokens, texts * (size_t)source * size);
     memcpy(w->input + mixt__block_add(&block, texts * size), lengths, texts * size);
@@ -217,11 +233,13 @@ mixt_status mixt__writer_move(mixt__writer *w, const int32_t *from, int64_t plac
         int count = moves_of(from + t * beams, beams, moves);
         for (int64_t c = 0; count && c < w->cache_count; c++) {
             size_t row = (size_t)mixt__forward_cache_bytes(w->plan->write, c) / (size_t)(w->o.texts * beams);
+            int64_t context = mixt__forward_cache_places(w->plan->write, c); // of a state all of the row moves
+            size_t bytes = context ? row / (size_t)context * (size_t)places : row;
             char *rows = (char *)w->caches[c] + (size_t)(t * beams) * row;
             for (int m = 0; m < count; m++) {
                 char *to = moves[m].to == SPARE ? w->spare : rows + (size_t)moves[m].to * row;
                 const char *source = moves[m].from == SPARE ? w->spare : rows + (size_t)moves[m].from * row;
-                MIXT_TRY(mixt__device_copy(w->o.device, to, source, row / (size_t)w->plan->context * (size_t)places));
+                MIXT_TRY(mixt__device_copy(w->o.device, to, source, bytes));
             }
         }
     }

@@ -30,7 +30,7 @@ typedef struct mixt__writer {
     mixt__writer_options o;
     mixt__writer_plan plans[MIXT_WRITER_PLANS], *plan; // plan: that of the sentences that were read
     int plan_count;
-    void **caches; // (B · beams, context, any) each, as the plan has it
+    void **caches; // (B · beams, context, any) or, of a recurrent state, (B · beams, any) each
     size_t *cache_bytes;
     int64_t cache_count;
     void *spare; // one row of a cache, while beams change places

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORTEST = 16, BATCH_MAX = 4096 };
+enum { SHORTEST = 16, BATCH_MAX = 4096, POSITIONS_MAX = 1 << 20 };
 
 /** A sentence as tokens. */
 typedef struct sentence {
@@ -32,14 +32,13 @@ typedef struct job {
     mixt_trainer *trainer;
     const mixt_tokenizer *tokenizer;
     mixt_translate_options o;
-    const mixt__model_sizes *sizes;
     int64_t places; // that the model can tell apart
     mixt__writer writer;
     mixt__beams *beams;
     int32_t *tokens;  // (batch, places) of sentences
     int32_t *lengths; // (batch)
     int32_t *newest;  // (batch · beams)
-    float *logits;    // (batch · beams, rows)
+    float *logits;    // (batch · beams, writer.row)
 } job;
 
 static mixt_status no_memory(void)
@@ -60,22 +59,50 @@ static mixt_status take_options(job *j, const mixt_translate_options *options)
     return MIXT_OK;
 }
 
+/** A model of the caller's: what the options say of it. */
+static mixt_status take_own_model(job *j)
+{
+    if (j->o.positions < 1 || j->o.positions > POSITIONS_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "mixt_translate_options: %lld positions of a model of one's own: "
+                          "expected 1 to %d",
+                          (long long)j->o.positions, POSITIONS_MAX);
+    j->places = j->o.positions;
+    return MIXT_OK;
+}
+
+/** The zoo's translator, which knows its own sizes. */
+static mixt_status take_zoo_model(job *j, const mixt__model *model)
+{
+    const mixt__model_sizes *sizes = model->user;
+    if (j->o.write || j->o.positions)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "mixt_translate_options: write and positions belong to a model of one's own: set read too");
+    if (model->fn != mixt__model_seq2seq)
+        return mixt__fail(
+            MIXT_ERROR_UNSUPPORTED,
+            "the model does not translate: it is not seq2seq of the zoo, and the options name no function "
+            "that reads sentences (mixt_translate_options.read)");
+    if (j->tokenizer->size != sizes->vocab)
+        return mixt__fail(MIXT_ERROR_DATA, "the model knows %lld tokens, the vocabulary has %lld: it is another one",
+                          (long long)sizes->vocab, (long long)j->tokenizer->size);
+    j->o.read = mixt__model_seq2seq_read;
+    j->places = sizes->seq;
+    return MIXT_OK;
+}
+
 static mixt_status open_job(job *j, mixt_trainer *trainer, const mixt_tokenizer *tokenizer,
                             const mixt_translate_options *options)
 {
     mixt__trainer *t = trainer->inner;
-    *j = (job){.trainer = trainer, .tokenizer = tokenizer, .sizes = mixt__trainer_model(t)->user};
+    *j = (job){.trainer = trainer, .tokenizer = tokenizer};
     MIXT_TRY(take_options(j, options));
-    if (mixt__trainer_model(t)->fn != mixt__model_seq2seq)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model does not translate: only seq2seq does");
-    if (tokenizer->size != j->sizes->vocab || tokenizer->special.end < 0)
-        return mixt__fail(MIXT_ERROR_DATA, "the model knows %lld tokens, the vocabulary has %lld: it is another one",
-                          (long long)j->sizes->vocab, (long long)tokenizer->size);
+    MIXT_TRY(j->o.read ? take_own_model(j) : take_zoo_model(j, mixt__trainer_model(t)));
+    if (tokenizer->special.end < 0)
+        return mixt__fail(MIXT_ERROR_DATA, "the vocabulary has no token that ends a text: a translation would not end");
     if (!mixt__trainer_compiled(t))
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it has no weights");
-    MIXT_TRY(mixt__trainer_take_weights(t));
-    j->places = j->sizes->seq;
-    return MIXT_OK;
+    return mixt__trainer_take_weights(t);
 }
 
 /** Everything for `count` sentences, or for a batch of them. */
@@ -89,7 +116,7 @@ static mixt_status take_room(job *j, int64_t count)
                                 .penalty = j->o.length_penalty,
                                 .end = (int32_t)j->tokenizer->special.end,
                                 .longest = j->places,
-                                .vocab = j->sizes->vocab};
+                                .vocab = j->tokenizer->size};
     mixt__writer_options writer = {.read = *mixt__trainer_model(t),
                                    .write = *mixt__trainer_model(t),
                                    .policy = mixt__trainer_settings_of(t)->policy,
@@ -97,14 +124,15 @@ static mixt_status take_room(job *j, int64_t count)
                                    .params = mixt__trainer_params(t),
                                    .texts = batch,
                                    .beams = j->o.beams};
-    writer.read.fn = mixt__model_seq2seq_read;
+    writer.read.fn = j->o.read;
+    if (j->o.write)
+        writer.write.fn = j->o.write;
     mixt__writer_open(&j->writer, &writer);
     MIXT_TRY(mixt__beams_new(&beams, &j->beams));
     j->tokens = mixt__alloc((size_t)(batch * j->places) * sizeof *j->tokens);
     j->lengths = mixt__alloc((size_t)batch * sizeof *j->lengths);
     j->newest = mixt__alloc((size_t)rows * sizeof *j->newest);
-    j->logits = mixt__alloc_uninit((size_t)(rows * j->sizes->rows) * sizeof *j->logits);
-    return j->tokens && j->lengths && j->newest && j->logits ? MIXT_OK : no_memory();
+    return j->tokens && j->lengths && j->newest ? MIXT_OK : no_memory();
 }
 
 static void close_job(job *j)
@@ -134,6 +162,18 @@ static int64_t longest_of(int64_t source)
     return 2 * source + SHORTEST;
 }
 
+/** Room for logits, whose number the first plan says. */
+static mixt_status take_logits(job *j)
+{
+    if (j->logits)
+        return MIXT_OK;
+    if (j->writer.row < j->tokenizer->size)
+        return mixt__fail(MIXT_ERROR_DATA, "the model makes %lld logits of a token, the vocabulary has %lld tokens",
+                          (long long)j->writer.row, (long long)j->tokenizer->size);
+    j->logits = mixt__alloc_uninit((size_t)(j->o.batch * j->o.beams * j->writer.row) * sizeof *j->logits);
+    return j->logits ? MIXT_OK : no_memory();
+}
+
 static mixt_status read_batch(job *j, const sentence *batch, int64_t count)
 {
     int64_t most = 1;
@@ -147,7 +187,8 @@ static mixt_status read_batch(job *j, const sentence *batch, int64_t count)
             memcpy(j->tokens + i * source, batch[i].tokens, (size_t)batch[i].length * sizeof *j->tokens);
     }
     int64_t context = longest_of(source);
-    return mixt__writer_read(&j->writer, source, j->tokens, j->lengths, context < j->places ? context : j->places);
+    MIXT_TRY(mixt__writer_read(&j->writer, source, j->tokens, j->lengths, context < j->places ? context : j->places));
+    return take_logits(j);
 }
 
 static mixt_status translate_batch(job *j, const sentence *batch, int64_t count)

@@ -447,6 +447,23 @@ static void progress_is_told_and_may_end_it(void **state)
 
 /* ---- misuse ---- */
 
+static mixt_value no_reader(mixt_builder *b, mixt_value x)
+{
+    (void)b;
+    return x;
+}
+
+/** Options of a model of one's own that do not belong together. @param says part of the message */
+static void own_model_is_refused(fixture *f, const mixt_tokenizer *tokenizer, const mixt_translate_options *o,
+                                 mixt_status status, const char *says)
+{
+    mixt_translation t[1];
+    mixt_status got = mixt_translate(f->trainer, tokenizer, (const char *const[]){"a"}, 1, o, t);
+    if (!strstr(mixt_error_text(), says))
+        fail_msg("%s: expected %s", mixt_error_text(), says);
+    expect_noted(f, got, status);
+}
+
 static void what_is_no_translator_is_refused(void **state)
 {
     fixture f = start();
@@ -465,6 +482,14 @@ static void what_is_no_translator_is_refused(void **state)
         &f, mixt_translate(f.trainer, bytes, sentences, 1, MIXT_OPTIONS_AT(mixt_translate_options, .beams = 65), t),
         MIXT_ERROR_ARGUMENT);
     expect_noted(&f, mixt_translate_score(f.trainer, bytes, f.data, NULL, &bleu), MIXT_ERROR_UNSUPPORTED);
+    own_model_is_refused(&f, bytes, MIXT_OPTIONS_AT(mixt_translate_options, .read = no_reader), MIXT_ERROR_ARGUMENT,
+                         "0 positions");
+    own_model_is_refused(&f, bytes, MIXT_OPTIONS_AT(mixt_translate_options, .write = no_reader), MIXT_ERROR_ARGUMENT,
+                         "set read too");
+    own_model_is_refused(&f, bytes, MIXT_OPTIONS_AT(mixt_translate_options, .positions = 8), MIXT_ERROR_ARGUMENT,
+                         "set read too");
+    own_model_is_refused(&f, bytes, MIXT_OPTIONS_AT(mixt_translate_options, .read = no_reader, .positions = 8),
+                         MIXT_ERROR_DATA, "no token that ends a text");
     mixt_translations_free(NULL, 1);
     mixt_tokenizer_close(bytes);
     mixt_close(f.context);

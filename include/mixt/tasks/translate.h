@@ -1,4 +1,5 @@
-/* How does a trained model translate, and how good is that? Beam search with models of kind seq2seq, and BLEU.
+/* How does a trained model translate, and how good is that? Beam search with seq2seq of the zoo or with an encoder and
+ * decoder of one's own, and BLEU.
  *
  *   mixt_tokenizer_open(NULL, "runs/en-de/vocab", &tokenizer);
  *   mixt_translate(mixt_run_trainer(run), tokenizer, sentences, count, NULL, translations);
@@ -25,6 +26,17 @@ typedef struct mixt_translate_options {
     int64_t batch;              /**< sentences at once; default 64 */
     mixt_progress_fn *progress; /**< hears of sentences done and in all; default NULL: nobody does */
     void *user;                 /**< for it */
+    /** Of a model of one's own, whose data are as of kind parallel ("source" (B, S), "source.length" (B), "previous"
+     *  (B, T)): a function of the same inputs, parameters and `user` that returns what the decoder looks at in
+     *  sentences, (B, S, any). It makes the whole model; what is not returned is not computed. Default NULL: the model
+     *  is seq2seq of the zoo. */
+    mixt_model_fn read;
+    /** Beside read: makes the logits of the next token, (B · beams, 1, tokens), from "previous" (B · beams, 1), what
+     *  read returned, as the input "memory" (B, S, any), "source" and "source.length". What came before is found by
+     *  causal mixt_attention and recurrent layers, and its place by mixt_embedding_positions, as in mixt/generate.h.
+     *  Default NULL: the model's own function, which looks for "memory" with mixt_builder_has_input. */
+    mixt_model_fn write;
+    int64_t positions; /**< beside read: tokens of a sentence and of its translation at most; required there */
 } mixt_translate_options;
 MIXT_API void mixt_translate_options_default(mixt_translate_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_translate_options                                                                           \
@@ -38,8 +50,9 @@ typedef struct mixt_translation {
 
 /**
  * Translates sentences.
- * @param trainer of a model seq2seq, compiled, with trained weights (mixt_run_trainer of a loaded run).
- * @param tokenizer of the run's vocabulary.
+ * @param trainer of a model seq2seq, or of one that the options describe, compiled, with trained weights
+ *   (mixt_run_trainer of a loaded run).
+ * @param tokenizer of the run's vocabulary; it has a token that ends a text.
  * @param sentences each ends with a zero byte; a line's end in them is a character like others.
  * @param options NULL: the defaults.
  * @param translations room for `count`; filled, to be freed with mixt_translations_free; nothing on failure.
