@@ -292,8 +292,8 @@ const cli_command cli_sensitivity_command = {
         },
     .options =
         {
-            {"formats", 'f', CLI_TEXT, "LIST", .help = "of fp16, bf16, tf32, separated by commas",
-             .more = "Default: those that the device has. FP8 is not a format to train in"},
+            {"formats", 'f', CLI_TEXT, "LIST", .help = "of fp16, bf16, tf32, fp8, separated by commas",
+             .more = "Default: those that the device has, without fp8"},
             {"trials", 'n', CLI_INT, "N", .fallback = "5", .min = 1, .max = 1000,
              .help = "batches at each point of training"},
             {"confirm", .kind = CLI_INT, .metavar = "N", .fallback = "8", .min = -1, .max = 100000,

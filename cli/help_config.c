@@ -330,7 +330,8 @@ void cli_help_config(FILE *stream, bool all)
 static const char policy_text[] =
     "Where precision names a file, it is YAML with a format for all (default) and rules for some: layer and op are "
     "globs over the names that 'mixt plan CONFIG --graph' prints, left out they match everything, and the last rule "
-    "that matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16; precision "
+    "that matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16, bf16 and, for linear "
+    "layers on a CPU, fp8; precision "
     "sets both those of the layer's ops and those of their gradients, forward and backward set them apart (both must "
     "be there; a default has them as a map, {forward: bf16, backward: fp32}).\n\n"
     "keep (fp16, bf16 or fp8_e4m3), in a rule or for all, is the format in which what the layer saves for its gradient "

@@ -23,7 +23,8 @@
  *     - name: calm                        # the last one has no until
  *   evidence: {...}                       # any map: kept and printed, never read
  *
- * Formats are FP32, TF32, FP16 and BF16, those of keep FP32, FP16, BF16 and FP8 E4M3. Only `default` must be there.
+ * Formats are FP32, TF32, FP16, BF16, FP8 E4M3 and FP8 E5M2; "fp8" is E4M3 forward and E5M2 backward. Those of keep are
+ * FP32, FP16, BF16 and FP8 E4M3. Only `default` must be there.
  */
 #ifndef MIXT_POLICY_H
 #define MIXT_POLICY_H
@@ -44,7 +45,7 @@ typedef struct mixt_policy mixt_policy;
  * @param backward of their gradients; MIXT_DTYPE_NONE: as forward.
  */
 MIXT_API mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy);
-/** @param name "fp32", "tf32", "fp16" or "bf16". */
+/** @param name "fp32", "tf32", "fp16", "bf16" or "fp8". */
 MIXT_API mixt_status mixt_policy_named(const char *name, mixt_policy **policy);
 /** @param path of a YAML file. Messages name file, line and column. */
 MIXT_API mixt_status mixt_policy_load(const char *path, mixt_policy **policy);

@@ -69,9 +69,10 @@ typedef struct mixt__recording mixt__recording;
 
 /** A kind of device. */
 typedef struct mixt__backend {
-    const char *name; // "cpu", "cuda"
-    bool host_memory; // the host's pointers are the device's: batches need no copy
-    unsigned fused;   // of mixt__fused
+    const char *name;    // "cpu", "cuda"
+    bool host_memory;    // the host's pointers are the device's: batches need no copy
+    unsigned fused;      // of mixt__fused
+    unsigned multiplies; // MIXT_MAY_MULTIPLY_CPU or _CUDA: which formats matrix work may be in
     /** One of them, by its number; the failure says what is missing. One may be opened more than once.
      *  @param threads of a CPU; 0: MIXT_THREADS, else all usable cores */
     mixt_status (*open)(int number, int threads, mixt__device **device);

@@ -100,7 +100,8 @@ static mixt_status make_candidates(asking *q)
     MIXT_TRY(add_named(a, "bf16", MIXT_DTYPE_BF16, MIXT_RANK_BF16));
     MIXT_TRY(add_named(a, "fp16", MIXT_DTYPE_FP16, MIXT_RANK_FP16));
     MIXT_TRY(add_own(q));
-    add(a, "fp8", MIXT_DTYPE_FP8_E4M3, MIXT_RANK_FP8);
+    if (q->own < 0 || a->candidates[q->own].format != MIXT_DTYPE_FP8_E4M3)
+        add(a, "fp8", MIXT_DTYPE_FP8_E4M3, MIXT_RANK_FP8);
     return MIXT_OK;
 }
 

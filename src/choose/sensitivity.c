@@ -50,12 +50,13 @@ static mixt_status tell(job *j, int64_t passes, const char *what)
 
 static mixt_status add_format(mixt_sensitivity_info *info, const char *word)
 {
-    mixt_dtype dtype = mixt_dtype_parse(word);
+    mixt_dtype dtype, backward;
+    (void)mixt__policy_word(word, &dtype, &backward);
     if (dtype == MIXT_DTYPE_FP32)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: leave out fp32, the others are compared with it");
     char names[MIXT_FORMAT_NAMES];
-    if (!mixt__format_may(dtype, MIXT_MAY_MULTIPLY))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: a layer cannot be trained in '%s': expected %s", word,
+    if (dtype == MIXT_DTYPE_NONE)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: a layer cannot be trained in '%s': expected fp8, %s", word,
                           mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
     for (int i = 0; i < info->format_count; i++)
         if (info->formats[i] == dtype)
@@ -160,7 +161,8 @@ mixt__policy mixt__sense_policy(const mixt_sensitivity *s, int64_t layer, int fo
     bool kept = mode == MIXT_SENSITIVITY_KEPT;
     mixt_dtype low = s->info.formats[format], own = kept ? MIXT_DTYPE_FP32 : low;
     mixt__policy policy = mixt__policy_of(kept ? low : MIXT_DTYPE_FP32);
-    *rule = (mixt__policy_rule){.layer = s->layers.layers[layer].name, .forward = own, .backward = own};
+    *rule = (mixt__policy_rule){
+        .layer = s->layers.layers[layer].name, .forward = own, .backward = mixt__format_backward(own)};
     policy.rules = rule;
     policy.rule_count = 1;
     return policy;

@@ -138,7 +138,7 @@ static mixt_status mark_policy(const mixt__probe *p, const mixt__policy *policy,
     MIXT_TRY(mixt__pass_precision(p->source, policy, NULL, false, &typed));
     bool *low = mixt__alloc((size_t)typed->value_count * sizeof *low);
     if (low) {
-        mark_stored(typed, mixt__dtype_stored(format), low);
+        mark_stored(typed, mixt__dtype_carrier(format), low);
         mark_nodes(typed, format, low, states);
     }
     mixt__free(low);
@@ -260,10 +260,25 @@ static mixt_status fetch(const mixt__probe *p, int32_t value, void *to, size_t b
                                  mixt__executable_address(p->shadow->executable, value), bytes);
 }
 
+/** Of values that are rounded with a scale of their own: nothing is beyond the format's end, and what becomes 0 is
+ * small beside the largest. Counted by powers of two. */
+static void count_scaled(value_stats *v, int f, mixt_dtype format, const int64_t *exponents)
+{
+    const mixt__format *about = mixt__format_of(format);
+    int64_t small = 0;
+    if (!mixt__format_scales_operands(format))
+        return;
+    int last = v->amax > 0 ? ilogb(v->amax * about->min_subnormal / about->max) + 127 : 0;
+    for (int e = 1; e < last && e < MIXT_STATS_BINS - 1; e++)
+        small += exponents[e];
+    v->beyond[f] = 0;
+    v->flushed[f] = small;
+}
+
 static mixt_status read_results(mixt__probe *p, int64_t trial)
 {
     double numbers[MIXT_STATS_NUMBERS];
-    int64_t counts[MIXT_STATS_EXPONENTS];
+    int64_t counts[MIXT_STATS_COUNTS];
     for (int64_t i = 0; i < p->twins.count; i++) {
         difference *d = &p->differences[trial * p->twins.count + i];
         MIXT_TRY(fetch(p, p->twins.twins[i].numbers, d->numbers, sizeof d->numbers));
@@ -277,6 +292,8 @@ static mixt_status read_results(mixt__probe *p, int64_t trial)
         v->count = counts[MIXT_STATS_COUNT];
         memcpy(v->beyond, counts + MIXT_STATS_BEYOND, sizeof v->beyond);
         memcpy(v->flushed, counts + MIXT_STATS_FLUSHED, sizeof v->flushed);
+        for (int f = 0; f < p->s->info.format_count; f++)
+            count_scaled(v, f, p->s->info.formats[f], counts + MIXT_STATS_EXPONENTS);
     }
     return MIXT_OK;
 }
@@ -296,7 +313,8 @@ typedef struct losses {
 
 static void add_values(const mixt__probe *p, int64_t trial, const mixt__twin *t, losses *l)
 {
-    float limit = mixt__dtype_beyond(p->s->info.formats[t->format]);
+    mixt_dtype format = p->s->info.formats[t->format];
+    float limit = mixt__format_scales_operands(format) ? INFINITY : mixt__dtype_beyond(format);
     for (int i = 0; i < t->value_count; i++) {
         const value_stats *v = &p->stats[trial * p->twins.stats_count + t->values[i]];
         l->values += (double)v->count;

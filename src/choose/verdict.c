@@ -164,11 +164,17 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
     const char *name = format_name(c);
     if (!c->policy) {
         c->out.verdict = "not trained";
-        c->out.why = mixt__advice_text(a, c->units ? "this machine has units for it, but mixt does not train in it"
-                                                   : "this machine has no units for it, and mixt does not train in it");
+        c->out.why =
+            mixt__advice_text(a, c->units ? "this machine has units for it, but mixt trains in it on CPUs only"
+                                          : "this machine has no units for it: mixt emulates it on CPUs, slower "
+                                            "than bf16, to show what a model loses by it");
     } else if (!c->units && !c->storage) {
         c->out.verdict = "no units";
-        c->out.why = mixt__advice_text(a, "this machine has no units for %s: products would run as in fp32", name);
+        c->out.why = mixt__advice_text(a,
+                                       c->format == MIXT_DTYPE_TF32
+                                           ? "this machine has no units for %s: products would run as in fp32"
+                                           : "this machine has no units for %s: it is emulated, slower than bf16",
+                                       name);
     } else if (loses(a, c)) {
         c->out.verdict = "loses";
         c->out.why =

@@ -170,7 +170,8 @@ mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *nod
     if (!node->op->matrix_work)
         return MIXT_DTYPE_FP32;
     mixt_dtype operands = graph->values[node->in[0]].dtype; // of matrix work, input 0 always is an operand
-    return mixt__dtype_stored(wanted) == operands ? wanted : operands;
+    bool takes = mixt__format_of(wanted)->scale == MIXT_SCALE_NONE || node->op->scaled_inputs;
+    return takes && mixt__dtype_carrier(wanted) == operands ? wanted : operands;
 }
 
 void mixt__node_saves_join(mixt__node *node, const mixt__node *other)

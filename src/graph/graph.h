@@ -170,8 +170,8 @@ void mixt__graph_place_arrays(mixt__graph *graph);
 mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs,
                              const int32_t *in, int in_count, int64_t *node_index);
 
-/** Moves the nodes from `first` on, which were appended, each behind the older node that its anchor names; those of one
- *  anchor keep their order. */
+/** Moves the nodes from `first` on, which were appended, each behind the older node that its anchor names, with -1 in
+ *  front of all; those of one anchor keep their order. */
 mixt_status mixt__graph_insert(mixt__graph *graph, int64_t first, const int64_t *anchors);
 
 /** Whether a parameter can be had in a format without a cast: the FP32 master, or the one low format that it has or
@@ -194,7 +194,8 @@ static inline mixt_dtype mixt__dtype_widest(mixt_dtype a, mixt_dtype b)
 /** The format in which a node multiplies where its policy says `wanted`.
  *
  *  Matrix work (op->matrix_work) multiplies in the format of its operands: FP16, BF16, or FP32, and then in TF32 where
- *  that is wanted: the kernels may round FP32 operands to TF32 and nothing else. Products are added in FP32 always.
+ *  that is wanted: the kernels may round FP32 operands to TF32 and nothing else. Of BF16 operands it may be FP8, where
+ *  the op takes operands with scales: the quantise pass then makes pairs of them. Products are added in FP32 always.
  *  What is not matrix work computes in FP32 whatever it reads and writes. */
 mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *node, mixt_dtype wanted);
 

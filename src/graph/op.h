@@ -34,6 +34,7 @@ struct mixt__op {
     uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)
     uint32_t given_inputs;   // bit i: input i is taken in the format that it comes in, whatever the others have
     uint32_t pair_inputs;    // bit i: input i may be a pair of numbers and scales, and is then contiguous
+    uint32_t scaled_inputs;  // bit i: input i may be a pair with one scale for all: an operand in FP8 (quantise pass)
     uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
     uint32_t strided_outputs;
     uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to

@@ -55,7 +55,8 @@ static mixt_status verify_pairs(const mixt__graph *graph, int64_t index, const c
         const mixt__value *v = &graph->values[n->in[i]];
         if (v->scales.kind == MIXT_SCALE_NONE)
             continue;
-        if (!mixt__bit(n->op->pair_inputs, i) || !mixt__value_contiguous(v))
+        uint32_t taken = v->scales.kind == MIXT_SCALE_TENSOR ? n->op->scaled_inputs : n->op->pair_inputs;
+        if (!mixt__bit(taken, i) || !mixt__value_contiguous(v))
             return broken(graph, index, pass, "an input is a pair of numbers and scales");
         if (v->scales.value <= 0 || v->scales.value >= graph->value_count)
             return broken(graph, index, pass, "an input's scales are not a value");
@@ -89,7 +90,7 @@ static mixt_status verify_types(const mixt__graph *graph, int64_t index, const c
     return MIXT_OK;
 }
 
-/** Matrix work multiplies in its operands' format, or in TF32 where that is FP32; all other nodes in FP32. */
+/** Matrix work multiplies in its operands' format, or in one that they are rounded to; all other nodes in FP32. */
 static mixt_status verify_arithmetic(const mixt__graph *graph, int64_t index, const char *pass)
 {
     const mixt__node *n = &graph->nodes[index];

@@ -28,7 +28,7 @@ static mixt_status node_row(const mixt__executable *x, int64_t i, mixt__arena *a
     row->work = n->op->work;
     row->matrix = n->op->matrix_work;
     row->format = n->in_count ? x->graph->values[n->in[0]].dtype : MIXT_DTYPE_FP32;
-    if (row->format == mixt__dtype_stored(n->arithmetic))
+    if (row->format == mixt__dtype_carrier(n->arithmetic))
         row->format = n->arithmetic;
     row->tensor_cores = row->matrix && x->calls[i].tensor_cores;
     row->seconds = x->seconds[i] / (double)x->profiled_runs;

@@ -7,7 +7,9 @@
 
 #define EVERY_RUN "master weights, sums and losses of every run; all of an fp32 run"
 #define NOT_TRAINED "not for training; 'mixt convert' reads and writes it"
-#define KEPT "activations kept for the backward pass (keep: fp8_e4m3 in a policy); nothing is multiplied in it"
+#define KEPT "activations kept for the backward pass (keep: fp8_e4m3 in a policy); products in it on CPUs only"
+#define EMULATED                                                                                                       \
+    "linear layers (precision: fp8), emulated to the bit, slower than bf16; kept activations (keep: fp8_e4m3)"
 
 const char *mixt_support_name(mixt_support support)
 {
@@ -35,7 +37,7 @@ int mixt_cpu_formats(mixt_format_info formats[MIXT_FORMATS_MAX])
          multiply16 ? "stored and multiplied in 16 bits, summed in fp32; no loss scaling"
                     : "stored in 16 bits, products and sums in fp32; no loss scaling",
          0},
-        {"fp8", MIXT_DTYPE_FP8_E4M3, MIXT_SUPPORT_EMULATED, "converted in software", KEPT, 0},
+        {"fp8", MIXT_DTYPE_FP8_E4M3, MIXT_SUPPORT_EMULATED, "converted in software", EMULATED, 0},
         {"int8", MIXT_DTYPE_INT8, MIXT_SUPPORT_EMULATED, "converted in software", NOT_TRAINED, 0},
     };
     _Static_assert(sizeof table <= MIXT_FORMATS_MAX * sizeof *formats, "more formats than there is room for");

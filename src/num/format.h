@@ -33,7 +33,8 @@ typedef struct mixt__format {
     int together;                     // elements that share those bytes; 0: each has its own
     int exponent_bits, mantissa_bits; // of a float; 0 of integers
     bool is_float;
-    mixt_dtype stored; // the format that lies in memory: TF32 is a way to multiply FP32 numbers
+    mixt_dtype stored;  // the format that lies in memory: TF32 is a way to multiply FP32 numbers
+    mixt_dtype carrier; // of values around matrix work in it: FP32 of TF32, BF16 of FP8; else itself
     double max, min_normal, min_subnormal, roundoff; // of integers: the largest, one step, one step, half a step
     bool loss_scaling;                               // gradients in it need the loss scaled
     mixt__scale_kind scale;                          // what it needs to hold numbers of any size
@@ -91,10 +92,29 @@ static inline mixt_dtype mixt__dtype_stored(mixt_dtype dtype)
     return mixt__format_of(dtype)->stored;
 }
 
-/** Whether a format is a way to multiply and not one to store. */
+/** The format of the values that matrix work in a format takes and gives. */
+static inline mixt_dtype mixt__dtype_carrier(mixt_dtype dtype)
+{
+    return mixt__format_of(dtype)->carrier;
+}
+
+/** Whether operands that are multiplied in it have a scale each: FP8. */
+static inline bool mixt__format_scales_operands(mixt_dtype dtype)
+{
+    return mixt__dtype_carrier(dtype) != dtype && mixt__format_of(dtype)->scale != MIXT_SCALE_NONE;
+}
+
+/** The format of what flows backwards where forward work is in a format and nobody says another: of FP8 E4M3, which
+ *  ends early, E5M2; else itself. */
+static inline mixt_dtype mixt__format_backward(mixt_dtype dtype)
+{
+    return dtype == MIXT_DTYPE_FP8_E4M3 ? MIXT_DTYPE_FP8_E5M2 : dtype;
+}
+
+/** Whether a format is a way to multiply: the values around it are in another. */
 static inline bool mixt__dtype_way(mixt_dtype dtype)
 {
-    return mixt__dtype_stored(dtype) != dtype;
+    return mixt__dtype_carrier(dtype) != dtype;
 }
 
 #endif

@@ -33,7 +33,9 @@ typedef struct mixt__matmul_attrs {
     bool trans_a, trans_b, bias;
     float alpha;
     bool addend;
-    bool wide;     // the result is FP32 whatever the operands are. Made by the precision pass only
+    bool wide; // the result is FP32 whatever the operands are. Made by the precision pass only
+    mixt_dtype
+        made; // the result's format where operands are FP8 with scales; NONE: theirs. Made by the quantise pass only
     bool row_sums; // the sums of op(a)'s rows, in FP32, are the last output: a bias's gradient beside its weight's
     mixt__epilogue epilogue;
 } mixt__matmul_attrs;
@@ -220,18 +222,21 @@ typedef struct mixt__head_attrs {
     mixt__loss_attrs loss;
 } mixt__head_attrs;
 
-/** See ops/scaled_cast.c. Made by the keep pass only. */
+/** See ops/scaled_cast.c. Made by the keep and quantise passes only. */
 typedef struct mixt__scaled_cast_attrs {
-    mixt_dtype dtype; // FP8 E4M3 or FP16
+    mixt_dtype dtype; // FP8 E4M3, E5M2 or FP16
+    bool flush;       // what is too small becomes 0: for products, whose sums lose nothing by it
 } mixt__scaled_cast_attrs;
 
 /** The scale of a scaled cast: bits of a power of two in FP32, from the bits of the largest finite magnitude in FP32.
  *  Whole numbers only, so that every backend gives the same. */
 static inline uint32_t mixt__cast_scale_bits(uint32_t largest, mixt_dtype dtype)
 {
-    bool fp8 = dtype == MIXT_DTYPE_FP8_E4M3;       // no table here: kernels of all backends call this
-    uint32_t mantissa = fp8 ? 0x600000 : 0x7fe000; // of the format's largest number: 1.75 · 2^8, (2 - 2^-10) · 2^15
-    int32_t exponent = (int32_t)(largest >> 23) - (fp8 ? 8 : 15) + ((largest & 0x7fffff) > mantissa);
+    bool fp16 = dtype == MIXT_DTYPE_FP16; // no table here: kernels of all backends call this
+    // of the format's largest number: (2 - 2^-10) · 2^15 of FP16, 1.75 · 2^8 of E4M3, 1.75 · 2^15 of E5M2
+    uint32_t mantissa = fp16 ? 0x7fe000 : 0x600000;
+    int32_t exponent =
+        (int32_t)(largest >> 23) - (dtype == MIXT_DTYPE_FP8_E4M3 ? 8 : 15) + ((largest & 0x7fffff) > mantissa);
     if (largest == 0)
         return (uint32_t)127 << 23;
     return (uint32_t)(exponent < 1 ? 1 : exponent) << 23;

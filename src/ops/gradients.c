@@ -86,7 +86,7 @@ static mixt_status value_as(mixt__gradients *g, int32_t value, mixt_dtype dtype,
 static mixt_dtype inputs_dtype(const mixt__gradients *g, const mixt__op *op, const int32_t *in, int in_count)
 {
     if (g->node->op->matrix_work && (op->matrix_work || op->view))
-        return mixt__dtype_stored(g->node->gradient);
+        return mixt__dtype_carrier(g->node->gradient);
     mixt_dtype widest = MIXT_DTYPE_NONE;
     for (int i = 0; op != &mixt__op_pointwise && i < in_count; i++) { // a program reads any mixture
         const mixt__value *v = &g->graph->values[in[i]];
@@ -117,7 +117,7 @@ mixt_status mixt__gradients_begin(mixt__gradients *g, const mixt__node *node)
     for (int o = 0; node->op->matrix_work && o < node->out_count; o++) {
         int32_t *grad = &g->grad[node->out[o]];
         if (*grad)
-            MIXT_TRY(value_as(g, *grad, mixt__dtype_stored(node->gradient), grad));
+            MIXT_TRY(value_as(g, *grad, mixt__dtype_carrier(node->gradient), grad));
     }
     return MIXT_OK;
 }

@@ -5,6 +5,8 @@
  *
  * A plain b may be a pair: numbers with a scale for each of its rows as it is stored. Its values are rounded to a's
  * format, or left in FP32, before they are multiplied.
+ *
+ * Both may be in FP8, each with one scale for all of it (the quantise pass): E4M3, or E5M2 of what is a gradient.
  */
 #include "ops/rules.h"
 
@@ -23,19 +25,40 @@ static mixt_status misfit(const mixt__shape *a, const mixt__shape *b, const char
                       mixt__shape_text(b, tb, sizeof tb), why);
 }
 
+static bool is_scaled(const mixt__value *v)
+{
+    return v->scales.kind == MIXT_SCALE_TENSOR;
+}
+
+/** Whether the operands' formats go together; *made receives the result's. */
+static mixt_status check_formats(const mixt__matmul_attrs *at, const mixt__value *a, const mixt__value *b,
+                                 mixt_dtype *made)
+{
+    bool pair = b->scales.kind != MIXT_SCALE_NONE;
+    bool by_rows = b->scales.kind == MIXT_SCALE_CHANNEL || b->scales.kind == MIXT_SCALE_NESTED;
+    *made = at->wide ? MIXT_DTYPE_FP32 : is_scaled(a) ? at->made : a->dtype;
+    if (is_scaled(a) && is_scaled(b) && mixt__format_may(at->made, MIXT_MAY_HOLD))
+        return MIXT_OK;
+    if (is_scaled(a) || is_scaled(b))
+        return mixt__fail(MIXT_ERROR_DTYPE,
+                          "operands are %s and %s: with scales must be both, and the result's format given",
+                          mixt_dtype_name(a->dtype), mixt_dtype_name(b->dtype));
+    if (pair && (!by_rows || b->shape.rank != 2 || !mixt__format_may(a->dtype, MIXT_MAY_HOLD)))
+        return mixt__fail(MIXT_ERROR_DTYPE, "a weight of %s must be a matrix with a scale for each of its rows",
+                          mixt_dtype_name(b->dtype));
+    if (!pair && a->dtype != b->dtype)
+        return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format",
+                          mixt_dtype_name(a->dtype), mixt_dtype_name(b->dtype));
+    return MIXT_OK;
+}
+
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__matmul_attrs *at = node->attrs;
     const mixt__value *va = mixt__in(graph, node, 0), *vb = mixt__in(graph, node, 1);
     const mixt__shape *a = &va->shape, *b = &vb->shape;
-    bool pair = vb->scales.kind != MIXT_SCALE_NONE;
-    bool by_rows = vb->scales.kind == MIXT_SCALE_CHANNEL || vb->scales.kind == MIXT_SCALE_NESTED;
-    if (pair && (!by_rows || b->rank != 2 || !mixt__format_may(va->dtype, MIXT_MAY_HOLD)))
-        return mixt__fail(MIXT_ERROR_DTYPE, "a weight of %s must be a matrix with a scale for each of its rows",
-                          mixt_dtype_name(vb->dtype));
-    if (!pair && va->dtype != vb->dtype)
-        return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format",
-                          mixt_dtype_name(va->dtype), mixt_dtype_name(vb->dtype));
+    mixt_dtype made;
+    MIXT_TRY(check_formats(at, va, vb, &made));
     if (a->rank < 1 || b->rank < 2)
         return misfit(a, b, "the first needs at least 1 dimension, the second 2");
     int64_t k_b = b->dims[b->rank - 2 + at->trans_b], n = b->dims[b->rank - 1 - at->trans_b];
@@ -63,7 +86,6 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     for (int i = next; i < next + extra; i++)
         if (!mixt__shape_equal(&mixt__in(graph, node, i)->shape, &out))
             return misfit(a, b, "what is added to the result or scales it has another shape");
-    mixt_dtype made = at->wide ? MIXT_DTYPE_FP32 : va->dtype;
     mixt__set_out(r, 0, &out, made);
     if (at->epilogue == MIXT_EPILOGUE_GELU)
         mixt__set_out(r, 1, &out, made);
@@ -165,6 +187,7 @@ const mixt__op mixt__op_matmul = {
     .attrs_size = sizeof(mixt__matmul_attrs),
     .fp32_inputs = 1u << 2,
     .pair_inputs = 1u << 1,
+    .scaled_inputs = 3,
     .strided_inputs = 3,
     .accumulate_outputs = 3,
     .matrix_work = true,

@@ -16,8 +16,12 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
 {
     const mixt__scaled_cast_attrs *at = node->attrs;
     mixt__shape scalar = mixt__scalar_shape();
-    if (!mixt__format_may(at->dtype, MIXT_MAY_KEEP) || !mixt__format_narrow(at->dtype))
-        return mixt__fail(MIXT_ERROR_DTYPE, "a scaled cast to %s: formats to keep values in that end before fp32 do",
+    bool kept = mixt__format_may(at->dtype, MIXT_MAY_KEEP) && !at->flush;
+    bool operand = mixt__format_scales_operands(at->dtype) && at->flush;
+    if ((!kept && !operand) || !mixt__format_narrow(at->dtype))
+        return mixt__fail(MIXT_ERROR_DTYPE,
+                          "a scaled cast to %s: formats that end before fp32 does, to keep values or "
+                          "multiply them in",
                           mixt_dtype_name(at->dtype));
     mixt__set_out(r, 0, &mixt__in(graph, node, 0)->shape, at->dtype);
     mixt__set_out(r, 1, &scalar, MIXT_DTYPE_FP32);

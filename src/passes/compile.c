@@ -56,6 +56,12 @@ static mixt_status split_logits(mixt__graph *graph, const mixt__compile_options 
     return mixt__pass_split_logits(graph, options->logits_limit ? options->logits_limit : MIXT_LOGITS_LIMIT);
 }
 
+static mixt_status quantise(mixt__graph *graph, const mixt__compile_options *options)
+{
+    (void)options;
+    return mixt__pass_quantise(graph);
+}
+
 static mixt_status keep(mixt__graph *graph, const mixt__compile_options *options)
 {
     return options->backward ? mixt__pass_keep(graph, !options->no_fusion, options->keep_all) : MIXT_OK;
@@ -102,6 +108,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         {"epilogues", epilogues},
         {"classifier", classifier},
         {"split_logits", split_logits},
+        {"quantise", quantise},
         {"keep", keep},
         {"fuse", fuse},
         {"views", views},

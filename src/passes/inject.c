@@ -100,7 +100,7 @@ static mixt_status no_value(const char *layer)
 static mixt_status insert_pair(mixt__graph *g, const char *layer, int32_t value, mixt_dtype low, float factor)
 {
     const float factors[] = {factor, 1 / factor};
-    const mixt_dtype formats[] = {mixt__dtype_stored(low), g->values[value].dtype};
+    const mixt_dtype formats[] = {mixt__dtype_carrier(low), g->values[value].dtype};
     return insert(g, layer, value, factors, formats, 2);
 }
 

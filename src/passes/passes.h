@@ -9,6 +9,7 @@
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
  *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
  *   split_logits: makes large logits, their loss and their gradients in parts of the batch
+ *   quantise:     makes operands of products in FP8 pairs of numbers and a scale
  *   keep:         rounds activations between the forward and the backward pass, where the policy says so
  *   fuse:         merges chains of pointwise nodes into one program
  *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
@@ -41,6 +42,7 @@ mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_classifier(mixt__graph *graph);
 /** Logits beyond `limit` bytes are made in parts. */
 mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit);
+mixt_status mixt__pass_quantise(mixt__graph *graph);
 /** @param fusion pointwise nodes are merged afterwards
  *  @param all every value that may be kept in a lower format is, however small and whatever it saves */
 mixt_status mixt__pass_keep(mixt__graph *graph, bool fusion, bool all);

@@ -13,6 +13,7 @@
 #include "num/num.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
+#include "passes/quantise.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 typedef struct formats {
     mixt_dtype forward, backward;
     const mixt__policy_rule *rule; // that decided; NULL: the policy's default
+    const char *instead;           // why it is in the carrier of a format that the policy says; NULL: it is not
 } formats;
 
 typedef struct rewrite {
@@ -63,19 +65,31 @@ static mixt_status check_rules(const mixt__graph *source, const mixt__policy *po
     return MIXT_OK;
 }
 
-static formats formats_of(const rewrite *w, const mixt__node *node)
+static formats said_of(const rewrite *w, const mixt__node *node)
 {
     const mixt__policy *policy = node->teacher && w->teacher ? w->teacher : w->policy;
     for (int64_t i = policy->rule_count - 1; i >= 0; i--) {
         const mixt__policy_rule *rule = &policy->rules[i];
         if (rule_matches(rule, node))
-            return (formats){rule->forward, rule->backward, rule};
+            return (formats){.forward = rule->forward, .backward = rule->backward, .rule = rule};
     }
-    return (formats){policy->forward, policy->backward, NULL};
+    return (formats){.forward = policy->forward, .backward = policy->backward};
 }
 
-/** What decided the formats of this node, in words; NULL when memory ends. */
-static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
+static formats formats_of(const rewrite *w, const mixt__node *node)
+{
+    formats f = said_of(w, node);
+    if (!mixt__format_scales_operands(f.forward) && !mixt__format_scales_operands(f.backward))
+        return f;
+    f.instead = mixt__quantise_refuses(w->source, node, f.rule != NULL);
+    if (f.instead) {
+        f.forward = mixt__format_scales_operands(f.forward) ? mixt__dtype_carrier(f.forward) : f.forward;
+        f.backward = mixt__format_scales_operands(f.backward) ? mixt__dtype_carrier(f.backward) : f.backward;
+    }
+    return f;
+}
+
+static const char *decided(const rewrite *w, bool by_hand, mixt_dtype widest)
 {
     const mixt__policy_rule *rule = w->formats.rule;
     const mixt__node *node = w->node;
@@ -96,6 +110,14 @@ static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
                               (long long)(rule - w->policy->rules + 1), layer, op);
 }
 
+/** What decided the formats of this node, in words; NULL when memory ends. */
+static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
+{
+    const char *said = decided(w, by_hand, widest);
+    return said && w->formats.instead ? mixt__arena_printf(&w->result->arena, "%s; %s", said, w->formats.instead)
+                                      : said;
+}
+
 /** Why input w->input of this node is a cast. */
 static const char *cast_reason(const rewrite *w, const mixt__value *given, mixt_dtype wanted)
 {
@@ -113,7 +135,7 @@ static mixt_status no_memory(void)
 static void type_gradient(const rewrite *w, int32_t value)
 {
     mixt__value *v = &w->result->values[value];
-    mixt_dtype forward = mixt__dtype_stored(w->formats.forward), backward = mixt__dtype_stored(w->formats.backward);
+    mixt_dtype forward = mixt__dtype_carrier(w->formats.forward), backward = mixt__dtype_carrier(w->formats.backward);
     if (forward != backward)
         v->gradient = mixt__dtype_widest(v->gradient, backward);
 }
@@ -231,7 +253,7 @@ static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
 /** The format in which a node takes its float inputs. */
 static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dtype widest)
 {
-    mixt_dtype low = mixt__dtype_stored(w->formats.forward);
+    mixt_dtype low = mixt__dtype_carrier(w->formats.forward);
     bool forced = w->formats.rule != NULL;
     switch (node->op->precision) {
     case MIXT_CLASS_LOW:
@@ -339,7 +361,7 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
             if (node->in[k] != value)
                 continue;
             formats f = formats_of(w, node);
-            mixt_dtype dtype = f.forward;
+            mixt_dtype dtype = mixt__dtype_carrier(f.forward);
             bool moved = (node->op->view && node->in_count == 1) || (k == 1 && is_mask(node, 0));
             if (moved && node->out_count == 1 && !f.rule)
                 dtype = users_dtype(w, node->out[0]);

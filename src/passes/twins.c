@@ -117,12 +117,12 @@ static const void *attrs_of(const work *w, const mixt__node *node, mixt_dtype st
 /** The node once more, on other inputs. */
 static mixt_status repeat(work *w, const mixt__node *node, mixt_dtype format, const int32_t *in, int64_t *index)
 {
-    const void *attrs = attrs_of(w, node, mixt__dtype_stored(format));
+    const void *attrs = attrs_of(w, node, mixt__dtype_carrier(format));
     if (node->op->attrs_size && !attrs)
         return no_memory();
     MIXT_TRY(append(w, node->op, node, attrs, in, node->in_count, index));
     mixt__node *made = &w->graph->nodes[*index];
-    made->arithmetic = mixt__node_arithmetic(w->graph, made, format);
+    made->arithmetic = mixt__node_arithmetic(w->graph, made, node->backward ? mixt__format_backward(format) : format);
     for (int o = 0; o < made->out_count; o++)
         if (w->graph->values[node->out[o]].role == MIXT_ROLE_GRAD)
             w->graph->values[made->out[o]].dtype = MIXT_DTYPE_FP32; // as the gradient that it stands for
@@ -132,7 +132,7 @@ static mixt_status repeat(work *w, const mixt__node *node, mixt_dtype format, co
 /** The node once more, in a format. FP32: as it is, for a reference of its own. */
 static mixt_status make_twin(work *w, const mixt__node *node, mixt_dtype format, int64_t *index)
 {
-    mixt_dtype stored = mixt__dtype_stored(format);
+    mixt_dtype stored = mixt__dtype_carrier(format);
     int32_t in[INPUTS_MAX];
     for (int k = 0; k < node->in_count; k++) {
         in[k] = node->in[k];
@@ -241,7 +241,7 @@ static mixt_status follow(work *w, int64_t i, int format)
 static mixt_status weight_twins(work *w, int64_t i, int format)
 {
     mixt__node node = w->graph->nodes[i];
-    mixt_dtype stored = mixt__dtype_stored(w->twins->formats[format]);
+    mixt_dtype stored = mixt__dtype_carrier(w->twins->formats[format]);
     for (int k = 0; k < node.in_count && stored != MIXT_DTYPE_FP32; k++) {
         const mixt__value *v = &w->graph->values[node.in[k]];
         mixt__twin twin = {.kind = MIXT_TWIN_WEIGHT, .format = format, .source = node.source, .param = v->param};
@@ -260,7 +260,7 @@ static mixt_status rounded_twin(work *w, int64_t i, int format)
     mixt__node node = w->graph->nodes[i];
     mixt__twin twin = {.kind = MIXT_TWIN_ROUNDED, .format = format, .source = node.source, .param = -1};
     int32_t weight = weight_of(w, node.out[0]), low;
-    if (mixt__dtype_stored(w->twins->formats[format]) == MIXT_DTYPE_FP32)
+    if (mixt__dtype_carrier(w->twins->formats[format]) == MIXT_DTYPE_FP32)
         return MIXT_OK;
     w->anchor = i;
     MIXT_TRY(note_value(w, &node, node.out[0], &twin));

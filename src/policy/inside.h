@@ -24,8 +24,6 @@ typedef struct mixt__evidence {
     struct mixt__evidence *inside; // the first value of a LIST or MAP
 } mixt__evidence;
 
-/** The format of a policy's word; NONE when it is none of the four. */
-mixt_dtype mixt__policy_dtype(const char *name);
 /** The same of keep: FP32, FP16, BF16 or FP8 E4M3. */
 mixt_dtype mixt__policy_keep_dtype(const char *name);
 /** Adds a rule whose texts are in the policy's arena, at `index`. */

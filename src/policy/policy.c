@@ -19,7 +19,8 @@ static mixt_status out_of_memory(void)
 
 mixt__policy mixt__policy_of(mixt_dtype dtype)
 {
-    return (mixt__policy){.forward = dtype, .backward = dtype, .origin = "default of the policy"};
+    return (mixt__policy){
+        .forward = dtype, .backward = mixt__format_backward(dtype), .origin = "default of the policy"};
 }
 
 /** Whether any format that a policy names has a property. */
@@ -38,12 +39,20 @@ static bool needs_scaling(mixt_dtype dtype)
 
 static bool is_lower(mixt_dtype dtype)
 {
-    return mixt__format_of(dtype)->preference > 0;
+    return mixt__format_of(dtype)->roundoff > mixt__format_of(MIXT_DTYPE_FP32)->roundoff;
 }
 
 bool mixt__policy_needs_scaling(const mixt__policy *policy)
 {
     return any_format(policy, needs_scaling);
+}
+
+bool mixt__policy_names(const mixt__policy *policy, mixt_dtype dtype)
+{
+    bool named = policy->forward == dtype || policy->backward == dtype;
+    for (int64_t i = 0; i < policy->rule_count; i++)
+        named = named || policy->rules[i].forward == dtype || policy->rules[i].backward == dtype;
+    return named;
 }
 
 bool mixt__policy_lowers(const mixt__policy *policy)
@@ -89,10 +98,14 @@ static bool has_format(mixt_dtype dtype)
     return mixt__format_may(dtype, MIXT_MAY_MULTIPLY);
 }
 
-mixt_dtype mixt__policy_dtype(const char *name)
+bool mixt__policy_word(const char *name, mixt_dtype *forward, mixt_dtype *backward)
 {
-    mixt_dtype dtype = mixt_dtype_parse(name);
-    return has_format(dtype) ? dtype : MIXT_DTYPE_NONE;
+    bool fp8 = name && !strcmp(name, "fp8");
+    mixt_dtype dtype = fp8 ? MIXT_DTYPE_FP8_E4M3 : mixt_dtype_parse(name);
+    *forward = *backward = has_format(dtype) ? dtype : MIXT_DTYPE_NONE;
+    if (fp8)
+        *backward = mixt__format_backward(dtype);
+    return *forward != MIXT_DTYPE_NONE;
 }
 
 static bool can_keep(mixt_dtype dtype)
@@ -359,12 +372,12 @@ mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
     MIXT_TRY(mixt__need(policy));
     *policy = NULL;
     MIXT_TRY(mixt__need(name));
-    mixt_dtype dtype = mixt__policy_dtype(name);
+    mixt_dtype forward, backward;
     char names[MIXT_FORMAT_NAMES];
-    if (dtype == MIXT_DTYPE_NONE)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "unknown policy '%.80s': expected one of %s", name,
+    if (!mixt__policy_word(name, &forward, &backward))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "unknown policy '%.80s': expected fp8 or one of %s", name,
                           mixt__format_names(MIXT_MAY_MULTIPLY, "and", names, sizeof names));
-    return mixt_policy_new(dtype, dtype, policy);
+    return mixt_policy_new(forward, backward, policy);
 }
 
 void mixt_policy_free(mixt_policy *policy)

@@ -61,6 +61,17 @@ mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule
 mixt__policy mixt__policy_of(mixt_dtype dtype);
 /** Whether anything has a format whose gradients need the loss scaled. */
 bool mixt__policy_needs_scaling(const mixt__policy *policy);
+/** The formats of a policy's word: a format's name for both ways, or "fp8" for FP8 E4M3 forward and E5M2, which has a
+ *  wider range, backward. @return whether it is one; if not, both are NONE */
+bool mixt__policy_word(const char *name, mixt_dtype *forward, mixt_dtype *backward);
+/** Whether a precision is such a word, and no file's name. */
+static inline bool mixt__policy_is_word(const char *name)
+{
+    mixt_dtype forward, backward;
+    return mixt__policy_word(name, &forward, &backward);
+}
+/** Whether it names a format, of forward or backward work. */
+bool mixt__policy_names(const mixt__policy *policy, mixt_dtype dtype);
 /** Whether anything has a format below FP32. */
 bool mixt__policy_lowers(const mixt__policy *policy);
 /** Refuses a policy with phases where there is no run to go through them. */

@@ -21,13 +21,22 @@ static mixt_status out_of_memory(const reader *r)
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory for policy %s", r->yaml.name);
 }
 
-static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
+/** One word for both ways. */
+static mixt_status read_word(const reader *r, const yaml_node_t *node, mixt_dtype *forward, mixt_dtype *backward)
 {
     char names[MIXT_FORMAT_NAMES];
-    *dtype = mixt__policy_dtype(mixt__yaml_text(node));
-    return *dtype != MIXT_DTYPE_NONE ? MIXT_OK
-                                     : mixt__yaml_bad(&r->yaml, node, "a precision must be %s",
-                                                      mixt__format_names(MIXT_MAY_MULTIPLY, "or", names, sizeof names));
+    return mixt__policy_word(mixt__yaml_text(node), forward, backward)
+               ? MIXT_OK
+               : mixt__yaml_bad(&r->yaml, node, "a precision must be fp8, %s",
+                                mixt__format_names(MIXT_MAY_MULTIPLY, "or", names, sizeof names));
+}
+
+static mixt_status read_dtype(const reader *r, const yaml_node_t *node, bool is_backward, mixt_dtype *dtype)
+{
+    mixt_dtype forward, backward;
+    MIXT_TRY(read_word(r, node, &forward, &backward));
+    *dtype = is_backward ? backward : forward;
+    return MIXT_OK;
 }
 
 static mixt_status read_keep_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
@@ -65,8 +74,8 @@ static mixt_status read_formats(const reader *r, const yaml_node_t *map, const c
                               apart[0] ? "backward" : "forward");
     if (!both && !apart[0])
         return mixt__yaml_bad(&r->yaml, map, "%s has no precision", what);
-    MIXT_TRY(read_dtype(r, both ? both : apart[0], forward));
-    return read_dtype(r, both ? both : apart[1], backward);
+    MIXT_TRY(read_dtype(r, both ? both : apart[0], false, forward));
+    return read_dtype(r, both ? both : apart[1], true, backward);
 }
 
 static mixt_status read_version(reader *r, const yaml_node_t *node)
@@ -87,11 +96,8 @@ static mixt_status read_default(reader *r, const yaml_node_t *node)
     formats->origin = mixt__arena_printf(&r->policy->arena, "default, %s:%zu", r->yaml.name, node->start_mark.line + 1);
     if (!formats->origin)
         return out_of_memory(r);
-    if (node->type != YAML_MAPPING_NODE) {
-        MIXT_TRY(read_dtype(r, node, &formats->forward));
-        formats->backward = formats->forward;
-        return MIXT_OK;
-    }
+    if (node->type != YAML_MAPPING_NODE)
+        return read_word(r, node, &formats->forward, &formats->backward);
     MIXT_TRY(mixt__yaml_check_map(&r->yaml, node, "the default", "forward|backward"));
     return read_formats(r, node, "the default", &formats->forward, &formats->backward);
 }
@@ -298,16 +304,11 @@ static mixt_status load(const char *path, bool named, mixt_policy **policy)
     if (status != MIXT_OK && opened)
         return mixt__fail_context(status, "precision '%s' is not a policy file that can be read", path);
     char hint[64];
-    if (status != MIXT_OK && !strncasecmp(path, "fp8", 3))
-        return mixt__fail(status,
-                          "precision '%s': mixt does not compute in FP8: take bf16, and train.activations=fp8_e4m3 to "
-                          "keep activations in FP8",
-                          path);
-    if (status != MIXT_OK && *mixt__choice_hint("fp32|tf32|fp16|bf16|auto", path, hint, sizeof hint))
+    if (status != MIXT_OK && *mixt__choice_hint("fp32|tf32|fp16|bf16|fp8|auto", path, hint, sizeof hint))
         return mixt__fail(status, "precision '%s' is unknown%s", path, hint);
     if (status != MIXT_OK)
-        return mixt__fail_context(status, "precision '%s' is neither fp32, tf32, fp16, bf16, auto nor a policy file",
-                                  path);
+        return mixt__fail_context(
+            status, "precision '%s' is neither fp32, tf32, fp16, bf16, fp8, auto nor a policy file", path);
     status = make(text, size, path, policy);
     mixt__free(text);
     return status;
@@ -326,7 +327,8 @@ mixt_status mixt_policy_open(const char *name_or_path, mixt_policy **policy)
     MIXT_TRY(mixt__need(policy));
     *policy = NULL;
     MIXT_TRY(mixt__need(name_or_path));
-    if (mixt__policy_dtype(name_or_path) != MIXT_DTYPE_NONE)
+    mixt_dtype forward, backward;
+    if (mixt__policy_word(name_or_path, &forward, &backward))
         return mixt_policy_named(name_or_path, policy);
     return load(name_or_path, true, policy);
 }

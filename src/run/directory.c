@@ -206,7 +206,7 @@ static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
     char path[1200];
     const mixt_policy *policy;
     mixt__run_dir_file(dir, MIXT_POLICY_FILE, path);
-    if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) != MIXT_DTYPE_NONE) {
+    if (mixt__policy_is_word(mixt__config_string(config, MIXT_KEY_PRECISION))) {
         unlink(path);
         return MIXT_OK;
     }

@@ -59,7 +59,7 @@ void mixt__saves_refresh(mixt__saves *c)
     FILE *stream = open_memstream(&c->config, &c->config_bytes);
     if (stream && mixt__config_print(config, stream, false) == MIXT_OK)
         fclose(stream);
-    if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE)
+    if (!mixt__policy_is_word(mixt__config_string(config, MIXT_KEY_PRECISION)))
         (void)mixt_policy_print(mixt__run_policy(c->run), &c->policy);
 }
 

@@ -123,7 +123,7 @@ verify into the config      | verify tiny.yaml precision=bf16 --out tiny.yaml   
 verify into one file twice  | verify tiny.yaml precision=bf16 --out v --plot v      | 1 | --plot and --out name the same file
 sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened
 sensitivity in no format    | sensitivity tiny.yaml --formats fp17                | 1 | cannot be trained in 'fp17'
-sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': expected fp32, tf32, fp16 and bf16
+sensitivity in INT8         | sensitivity tiny.yaml --formats bf16,int8           | 1 | cannot be trained in 'int8': expected fp8, fp32, tf32, fp16, bf16
 sensitivity without trials  | sensitivity tiny.yaml --trials 0                    | 2 | --trials
 sensitivity into no folder  | sensitivity tiny.yaml --out none/x.svg              | 1 | none/x.svg
 advise: no such machine     | advise tiny.yaml --machine a1000                      | 1 | unknown machine 'a1000' (did you mean a100?)

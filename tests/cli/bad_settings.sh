@@ -12,7 +12,7 @@ printf 'train:\n  batch: many\n' >type.yaml
 printf '\0\1\2' >binary.yaml
 : >empty.yaml
 printf 'default: bf16\nrules:\n  - layer: "fc.0\n' >policy_syntax.yaml
-printf 'default: fp8\n' >policy_format.yaml
+printf 'default: fp4\n' >policy_format.yaml
 printf 'default: bf16\nrulez: []\n' >policy_key.yaml
 printf 'default: bf16\nkeep: tf32\n' >policy_keep.yaml
 printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
@@ -104,7 +104,7 @@ warm-up of onecycle         | train tiny.yaml out=x train.schedule=onecycle trai
 fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10
 batch above the samples     | train tiny.yaml out=x train.batch=1024              | 1 | is more than the 256 training samples
 accumulation above them     | train tiny.yaml out=x train.accumulate=100          | 1 | is more than the 256 training samples
-precision unknown           | train tiny.yaml out=x precision=int4                | 1 | precision 'int4' is neither fp32, tf32, fp16, bf16, auto
+precision unknown           | train tiny.yaml out=x precision=int4                | 1 | precision 'int4' is neither fp32, tf32, fp16, bf16, fp8, auto
 precision of PyTorch        | train tiny.yaml out=x precision=bfloat16            | 1 | precision 'bfloat16' is unknown (did you mean bf16?)
 precision of Keras          | train tiny.yaml out=x precision=mixed_float16       | 1 | did you mean fp16?
 precision of Lightning      | train tiny.yaml out=x precision=bf16-mixed          | 1 | did you mean bf16?

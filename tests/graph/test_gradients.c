@@ -289,7 +289,7 @@ static const char *const fusions[] = {"", ", fused", ", all forms"};
 static size_t half_of_logits(const problem_spec *s, const mixt__graph *source, const mixt__policy *policy)
 {
     size_t count = (size_t)mixt__shape_count(&source->values[source->logits].shape);
-    return count * (mixt_dtype_size(mixt__dtype_stored(policy->forward)) + (s->teacher ? 2 : 0)) / 2;
+    return count * (mixt_dtype_size(mixt__dtype_carrier(policy->forward)) + (s->teacher ? 2 : 0)) / 2;
 }
 
 /** Whether a head was cut into parts. */

@@ -106,10 +106,28 @@ test_tensor *case_input(test_case *c, mixt_dtype dtype, mixt__shape shape)
     return t;
 }
 
+test_tensor *case_scaled(test_case *c, mixt_dtype dtype, mixt__shape shape)
+{
+    test_tensor *t = append(c, dtype, shape);
+    t->number = case_alloc(c, (size_t)t->count * sizeof(double));
+    t->scale = case_alloc(c, sizeof(double));
+    t->scales = 1;
+    t->scale_kind = MIXT_SCALE_TENSOR;
+    t->scale[0] = c->integers ? 1 : ldexp(1, (int)case_uniform(c, -12, 3));
+    for (int64_t i = 0; i < t->count; i++) {
+        double x = c->integers ? (double)(next_random(c) % 5) - 2 : number_round(case_uniform(c, -448, 448), dtype);
+        t->number[i] = x;
+        t->value[i] = x * t->scale[0];
+    }
+    return t;
+}
+
 test_tensor *case_pair(test_case *c, mixt__shape shape)
 {
     test_tensor *t = append(c, MIXT_DTYPE_INT8, shape);
     int64_t rows = shape.dims[0], width = rows ? t->count / rows : 0;
+    t->scales = rows;
+    t->scale_kind = MIXT_SCALE_CHANNEL;
     t->number = case_alloc(c, (size_t)t->count * sizeof(double));
     t->scale = case_alloc(c, (size_t)rows * sizeof(double));
     for (int64_t r = 0; r < rows; r++) {
@@ -160,7 +178,7 @@ void case_infer(test_case *c)
         if (mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, c->in[i].dtype, &c->in[i].shape, "in", &in[i]) != MIXT_OK)
             c->error = mixt_error_text();
         else if (c->in[i].scale &&
-                 mixt__graph_pair(graph, in[i], MIXT_ROLE_ACTIVATION, MIXT_SCALE_CHANNEL, 0) != MIXT_OK)
+                 mixt__graph_pair(graph, in[i], MIXT_ROLE_ACTIVATION, c->in[i].scale_kind, 0) != MIXT_OK)
             c->error = mixt_error_text();
     if (c->error || mixt__graph_node(graph, c->op, "test", &c->attrs, in, c->in_count, &node) != MIXT_OK) {
         c->error = mixt_error_text();

@@ -213,7 +213,7 @@ static void start(run *x)
         snapshot(&x->in[i]);
         if (!t->scale)
             continue;
-        write_values(&x->scales[i], t->scale, t->shape.dims[0]);
+        write_values(&x->scales[i], t->scale, t->scales);
         snapshot(&x->scales[i]);
     }
     for (int o = 0; o < x->c->out_count; o++) {
@@ -352,9 +352,8 @@ static void build(run *x)
         x->in_tensors[i] = x->in[i].tensor;
         if (!c->in[i].scale)
             continue;
-        make_buffer(&x->scales[i], &(test_tensor){.shape = {1, {c->in[i].shape.dims[0]}}}, MIXT_DTYPE_FP32,
-                    LAYOUT_PLAIN);
-        x->in_tensors[i].scale_kind = MIXT_SCALE_CHANNEL;
+        make_buffer(&x->scales[i], &(test_tensor){.shape = {1, {c->in[i].scales}}}, MIXT_DTYPE_FP32, LAYOUT_PLAIN);
+        x->in_tensors[i].scale_kind = c->in[i].scale_kind;
     }
     for (int o = 0; o < c->out_count; o++) {
         bool param = x->v->param_grad && added_outputs(c) >> o & 1;

@@ -30,8 +30,15 @@ static void make(test_case *c)
             return;
         }
     mixt__shape a = problem_shape(c, "a"), b = problem_shape(c, "b"), y = a;
-    case_input(c, c->dtype, a);
-    if (problem_int(c, "pair", 0))
+    const char *fp8 = problem_text(c, "fp8", NULL); // the format of a; b is in E4M3
+    if (fp8)
+        case_scaled(c, mixt_dtype_parse(fp8), a);
+    else
+        case_input(c, c->dtype, a);
+    at->made = fp8 ? c->dtype : MIXT_DTYPE_NONE;
+    if (fp8)
+        case_scaled(c, MIXT_DTYPE_FP8_E4M3, b);
+    else if (problem_int(c, "pair", 0))
         case_pair(c, b);
     else
         case_input(c, c->dtype, b);
@@ -93,7 +100,7 @@ static void expect(test_case *c)
     int64_t m = rows ? y->count / (n > 0 ? n : 1) : at->trans_a ? da[1] : da[0];
     int64_t batch = rows || m * n == 0 ? 1 : y->count / (m * n);
     double operands = 2 * number_operand(c); // cuBLAS multiplies
-    if (b->scale)                            // scaled in FP32, then perhaps rounded to the other operand's format
+    if (b->scale && !a->scale)               // scaled in FP32, then perhaps rounded to the other operand's format
         operands += U32 + number_roundoff(c->dtype);
     int exponent;
     c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue == MIXT_EPILOGUE_GELU ||

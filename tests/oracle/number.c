@@ -1,4 +1,4 @@
-/* FP32, TF32, FP16, BF16 and FP8 E4M3 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the
+/* FP32, TF32, FP16, BF16 and FP8 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the
  * library's conversions.
  */
 #include "oracle/oracle.h"
@@ -10,8 +10,9 @@ static const struct format {
     mixt_dtype dtype;
     int bits, min_exponent, max_exponent; // significand with the hidden bit; exponents of 1.xxx · 2^e
 } formats[] = {
-    {MIXT_DTYPE_FP32, 24, -126, 127}, {MIXT_DTYPE_TF32, 11, -126, 127},   {MIXT_DTYPE_FP16, 11, -14, 15},
-    {MIXT_DTYPE_BF16, 8, -126, 127},  {MIXT_DTYPE_FP64, 53, -1022, 1023}, {MIXT_DTYPE_FP8_E4M3, 4, -6, 8},
+    {MIXT_DTYPE_FP32, 24, -126, 127},  {MIXT_DTYPE_TF32, 11, -126, 127},   {MIXT_DTYPE_FP16, 11, -14, 15},
+    {MIXT_DTYPE_BF16, 8, -126, 127},   {MIXT_DTYPE_FP64, 53, -1022, 1023}, {MIXT_DTYPE_FP8_E4M3, 4, -6, 8},
+    {MIXT_DTYPE_FP8_E5M2, 3, -14, 15},
 };
 
 static const struct format *find(mixt_dtype dtype)
@@ -63,21 +64,27 @@ double number_smallest(mixt_dtype dtype)
     return f ? ldexp(1.0, f->min_exponent - f->bits + 1) : 0;
 }
 
-/** The only NaN is all ones, and there is no infinity. */
-static double decode_fp8(uint8_t byte)
+/** Of E4M3 the only NaN is all ones, and there is no infinity; E5M2 is the upper byte of FP16. */
+static double decode_fp8(uint8_t byte, mixt_dtype dtype)
 {
-    int field = byte >> 3 & 15, fraction = byte & 7;
-    double size = field ? times_power(8 + fraction, field - 7 - 3) : times_power(fraction, -6 - 3);
-    return (byte & 0x7f) == 0x7f ? NAN : byte >> 7 ? -size : size;
+    bool e4m3 = dtype == MIXT_DTYPE_FP8_E4M3;
+    int width = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
+    int field = (byte & 0x7f) >> width, fraction = byte & ((1 << width) - 1), hidden = 1 << width;
+    double size =
+        field ? times_power(hidden + fraction, field - bias - width) : times_power(fraction, 1 - bias - width);
+    if (e4m3 ? (byte & 0x7f) == 0x7f : field == 31)
+        size = e4m3 || fraction ? NAN : INFINITY;
+    return byte >> 7 ? -size : size;
 }
 
 /** By trial: there are few of them. */
-static uint8_t encode_fp8(double value)
+static uint8_t encode_fp8(double value, mixt_dtype dtype)
 {
-    for (unsigned byte = 0; byte < 256; byte++)
-        if (isnan(value) ? isnan(decode_fp8((uint8_t)byte))
-                         : decode_fp8((uint8_t)byte) == value && byte >> 7 == !!signbit(value))
+    for (unsigned byte = 0; byte < 256; byte++) {
+        double x = decode_fp8((uint8_t)byte, dtype);
+        if (isnan(value) ? isnan(x) : x == value && byte >> 7 == !!signbit(value))
             return (uint8_t)byte;
+    }
     return 0x7f;
 }
 
@@ -93,8 +100,8 @@ double number_decode(const void *array, mixt_dtype dtype, int64_t index)
         return ((const double *)array)[index];
     if (dtype == MIXT_DTYPE_FP32)
         return ((const float *)array)[index];
-    if (dtype == MIXT_DTYPE_FP8_E4M3)
-        return decode_fp8(((const uint8_t *)array)[index]);
+    if (dtype == MIXT_DTYPE_FP8_E4M3 || dtype == MIXT_DTYPE_FP8_E5M2)
+        return decode_fp8(((const uint8_t *)array)[index], dtype);
     const struct format *f = find(dtype);
     uint16_t word = ((const uint16_t *)array)[index];
     int stored = f->bits - 1, field = word >> stored & ((1 << (15 - stored)) - 1), all = (1 << (15 - stored)) - 1;
@@ -119,8 +126,8 @@ void number_encode(void *array, mixt_dtype dtype, int64_t index, double value)
         ((float *)array)[index] = (float)value;
         return;
     }
-    if (dtype == MIXT_DTYPE_FP8_E4M3) {
-        ((uint8_t *)array)[index] = encode_fp8(value);
+    if (dtype == MIXT_DTYPE_FP8_E4M3 || dtype == MIXT_DTYPE_FP8_E5M2) {
+        ((uint8_t *)array)[index] = encode_fp8(value, dtype);
         return;
     }
     const struct format *f = find(dtype);

@@ -28,7 +28,9 @@ typedef struct test_tensor {
     int64_t count;
     double *value;          // what the format can hold, for inputs; exact, for outputs
     double *slack;          // outputs only
-    double *number, *scale; // of a pair: what is stored, and a scale for each index of the first dimension; else NULL
+    double *number, *scale; // of a pair: what is stored, and `scales` of them; else NULL
+    int64_t scales;         // one, or one for each index of the first dimension
+    mixt__scale_kind scale_kind;
 } test_tensor;
 
 typedef struct test_case {
@@ -110,6 +112,8 @@ double case_uniform(test_case *c, double low, double high);
 /** Appends an input drawn from [-1, 1], or from small integers. */
 test_tensor *case_input(test_case *c, mixt_dtype dtype, mixt__shape shape);
 test_tensor *case_input_between(test_case *c, mixt_dtype dtype, mixt__shape shape, double low, double high);
+/** Appends numbers of FP8 with one scale for all, a power of two. */
+test_tensor *case_scaled(test_case *c, mixt_dtype dtype, mixt__shape shape);
 /** Appends a pair: INT8 numbers with a scale for each row, some of which are 0. */
 test_tensor *case_pair(test_case *c, mixt__shape shape);
 /** Appends integers in [low, high). */

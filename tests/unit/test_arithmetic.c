@@ -200,6 +200,102 @@ static void a_rule_reaches_the_gradients_of_its_layer(void **state)
     mixt__graph_free(mlp);
 }
 
+/* ---- FP8 ---- */
+
+/** A product of two numbers of 8 bits, each with its scale: E5M2 is what flows backwards, the rest E4M3. */
+static void check_operands(const mixt__graph *graph, const mixt__node *n)
+{
+    for (int k = 0; k < 2; k++) {
+        const mixt__value *v = &graph->values[n->in[k]];
+        const mixt__node *cast = &graph->nodes[v->producer];
+        assert_int_equal(v->scales.kind, MIXT_SCALE_TENSOR);
+        assert_int_equal(v->scales.value, cast->out[1]);
+        assert_ptr_equal(cast->op, &mixt__op_scaled_cast);
+        bool backward = n->backward && graph->values[cast->in[0]].role != MIXT_ROLE_PARAM;
+        assert_int_equal(v->dtype, backward ? MIXT_DTYPE_FP8_E5M2 : MIXT_DTYPE_FP8_E4M3);
+    }
+    assert_int_equal(graph->values[n->out[0]].dtype, MIXT_DTYPE_BF16);
+}
+
+/** Each value is rounded to a format once. */
+static void check_casts(const mixt__graph *graph)
+{
+    for (int64_t i = 0; i < graph->node_count; i++)
+        for (int64_t j = 0; graph->nodes[i].op == &mixt__op_scaled_cast && j < i; j++) {
+            const mixt__node *a = &graph->nodes[i], *b = &graph->nodes[j];
+            assert_false(b->op == a->op && b->in[0] == a->in[0] &&
+                         graph->values[b->out[0]].dtype == graph->values[a->out[0]].dtype);
+        }
+}
+
+/** By layer, of a GPT: linear layers of a block both ways, their weights' gradients in BF16, the head in BF16. */
+static void fp8_is_for_the_linear_layers_inside(void **state)
+{
+    (void)state;
+    mixt__policy fp8 = mixt__policy_of(MIXT_DTYPE_FP8_E4M3);
+    for (int forms = 0; forms < FUSED; forms++) {
+        mixt__graph *gpt = compile("gpt", fused[forms], &fp8);
+        int64_t forward = 0, backward = 0, weights = 0, head = 0;
+        for (int64_t i = 0; i < gpt->node_count; i++) {
+            const mixt__node *n = &gpt->nodes[i];
+            bool is_head = !strcmp(n->layer, "head");
+            if (n->op != &mixt__op_matmul) {
+                assert_true(!n->op->matrix_work || n->arithmetic == MIXT_DTYPE_BF16); // attention
+                continue;
+            }
+            bool weight = gpt->values[n->out[0]].role == MIXT_ROLE_GRAD;
+            assert_true(strlen(n->why) > 0);
+            head += is_head;
+            weights += !is_head && weight;
+            if (is_head || weight) {
+                assert_int_equal(n->arithmetic, MIXT_DTYPE_BF16);
+                continue;
+            }
+            assert_int_equal(n->arithmetic, n->backward ? MIXT_DTYPE_FP8_E5M2 : MIXT_DTYPE_FP8_E4M3);
+            check_operands(gpt, n);
+            forward += !n->backward;
+            backward += n->backward;
+        }
+        assert_true(forward > 4 && forward == backward && weights == forward && head >= 3);
+        check_casts(gpt);
+        mixt__graph_free(gpt);
+    }
+}
+
+static const mixt__node *forward_product(const mixt__graph *graph, const char *layer)
+{
+    for (int64_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op->matrix_work && !graph->nodes[i].backward && !strcmp(graph->nodes[i].layer, layer))
+            return &graph->nodes[i];
+    fail_msg("no product in layer '%s'", layer);
+    return NULL;
+}
+
+/** Sizes that the units cannot take stay in BF16 even where a rule names them; first and last layers go by a rule. */
+static void fp8_goes_where_it_can(void **state)
+{
+    (void)state;
+    mixt__policy fp8 = mixt__policy_of(MIXT_DTYPE_FP8_E4M3);
+    mixt__policy_rule rule = {.layer = "head", .forward = MIXT_DTYPE_FP8_E4M3, .backward = MIXT_DTYPE_FP8_E5M2};
+    mixt__policy ruled = mixt__policy_of(MIXT_DTYPE_BF16);
+    ruled.rules = &rule;
+    ruled.rule_count = 1;
+    mixt__graph *gpt = compile("gpt", 0, &ruled), *mlp = compile("mlp", 0, &fp8),
+                *convnet = compile("convnet", 0, &fp8);
+    assert_int_equal(forward_product(gpt, "head")->arithmetic, MIXT_DTYPE_FP8_E4M3);
+    const mixt__node *last = forward_product(mlp, "fc.2"), *conv = forward_product(convnet, "conv1");
+    assert_int_equal(last->arithmetic, MIXT_DTYPE_BF16);
+    assert_non_null(strstr(last->why, "multiples of 16"));
+    assert_int_equal(forward_product(mlp, "fc.0")->arithmetic, MIXT_DTYPE_BF16);
+    assert_non_null(strstr(forward_product(mlp, "fc.0")->why, "first layer"));
+    assert_int_equal(forward_product(mlp, "fc.1")->arithmetic, MIXT_DTYPE_FP8_E4M3);
+    assert_int_equal(conv->arithmetic, MIXT_DTYPE_BF16);
+    assert_non_null(strstr(conv->why, "no FP8 kernels"));
+    mixt__graph_free(gpt);
+    mixt__graph_free(mlp);
+    mixt__graph_free(convnet);
+}
+
 /** Of the inputs of products, the first value behind a chain of views. */
 static const mixt__value *origin(const mixt__graph *graph, int32_t value)
 {
@@ -327,6 +423,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_product_has_the_policys_arithmetic),
         cmocka_unit_test(fused_forms_are_among_them),
+        cmocka_unit_test(fp8_is_for_the_linear_layers_inside),
+        cmocka_unit_test(fp8_goes_where_it_can),
         cmocka_unit_test(a_rule_reaches_the_gradients_of_its_layer),
         cmocka_unit_test(a_parameter_is_cast_only_where_it_has_no_copy),
         cmocka_unit_test(gradients_flow_in_the_backward_format),

@@ -173,7 +173,7 @@ static void mistakes_are_named(void **unused)
         {"phases:\n  - name: a\n    until: 5", "text:3:5: the last phase, 'a', has an until"},
         {"phases:\n  - name: a\n    until: 5\n  - name: a", "text:5:5: two phases are called 'a'"},
         {"phases:\n  - name: a\n    format: bf16", "text:4:5: unknown key of a phase"},
-        {"phases:\n  - name: a\n    default: fp8", "text:4:14: a precision must be"},
+        {"phases:\n  - name: a\n    default: fp4", "text:4:14: a precision must be"},
         {"phases:\n  - name: a\n    rules: [{layer: b}]", "text:4:13: the rule has no precision"},
         {"phases:\n  - name: a\n    phases: []", "text:4:5: unknown key of a phase"},
     };

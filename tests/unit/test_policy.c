@@ -198,7 +198,7 @@ static void errors_name_line_and_column(void **unused)
         {"[a, b]", "bad.yaml:1:1: a policy must be a map"},
         {"default: bf16\nrules:\n  - layer: \"fc.0\n", "bad.yaml:4:1: not YAML: "},
         {"default: bf16\n---\ndefault: fp32\n", "bad.yaml:3:1: a second document begins here"},
-        {"default: fp8\n", "bad.yaml:1:10: a precision must be fp32, tf32, fp16 or bf16"},
+        {"default: fp4\n", "bad.yaml:1:10: a precision must be fp8, fp32, tf32, fp16, bf16, fp8_e4m3 or fp8_e5m2"},
         {"default: [bf16]\n", "bad.yaml:1:10: a precision must be"},
         {"default: {forward: bf16}\n", "bad.yaml:1:10: the default has forward but no backward: give both"},
         {"default: {}\n", "bad.yaml:1:10: the default has no precision"},
@@ -286,10 +286,10 @@ static void arguments_are_checked(void **unused)
     expect(mixt_policy_new(MIXT_DTYPE_INT8, MIXT_DTYPE_NONE, &policy), argument, "not int8");
     assert_null(policy);
     expect(mixt_policy_new(MIXT_DTYPE_FP32, MIXT_DTYPE_FP64, &policy), argument, "not fp64");
-    expect(mixt_policy_named("fp8", &policy), argument, "unknown policy 'fp8'");
+    expect(mixt_policy_named("fp4", &policy), argument, "unknown policy 'fp4'");
     expect(mixt_policy_named(NULL, &policy), argument, "name");
     expect(mixt_policy_load("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "policy file '/nowhere/p.yaml'");
-    expect(mixt_policy_open("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "neither fp32, tf32, fp16, bf16, auto nor");
+    expect(mixt_policy_open("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "neither fp32, tf32, fp16, bf16, fp8, auto nor");
     expect(mixt_policy_open("/", &policy), MIXT_ERROR_FILE, "precision '/' is not a policy file that can be read");
     ok(mixt_policy_named("bf16", &policy));
     expect(mixt_policy_add(policy, NULL), argument, "rule");

@@ -366,7 +366,7 @@ static void refuses_bad_options(void **state)
     fixture f;
     (void)state;
     start(&f, healthy, 1);
-    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp8_e4m3"), "cannot be trained in 'fp8_e4m3'");
+    refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "int8"), "cannot be trained in 'int8'");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp16,fp16"), "named twice");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = "fp32"), "compared with");
     refuses(&f, MIXT_OPTIONS_AT(mixt_sensitivity_options, .formats = ", "),

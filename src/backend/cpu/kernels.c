@@ -190,6 +190,7 @@ const mixt__backend mixt__backend_cpu = {
     .kernels = kernels,
     .fused = MIXT_FUSED_RELU | MIXT_FUSED_ROW_SUMS | MIXT_FUSED_LOSS | MIXT_FUSED_HEAD,
     .host_memory = true,
+    .multiplies = MIXT_MAY_MULTIPLY_CPU,
     .alloc = take,
     .free = give_back,
     .alloc_host = take,

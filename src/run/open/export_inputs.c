@@ -33,7 +33,7 @@ static bool is_json(const mixt_tokenizer *t)
 
 static bool has_policy(const mixt__export_inputs *x)
 {
-    return mixt_dtype_parse(mixt__config_string(x->config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE;
+    return !mixt__policy_is_word(mixt__config_string(x->config, MIXT_KEY_PRECISION));
 }
 
 /** Files of the model that a run began with, which say how conversations with it are written. */

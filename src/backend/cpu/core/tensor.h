@@ -23,8 +23,14 @@ static inline bool mixt__tensor_is_pair(const mixt__tensor *tensor)
     return tensor->scale_kind != MIXT_SCALE_NONE;
 }
 
-/** Element `index` of a tensor, which may be a pair with a scale for each index of its first dimension; for plain
- *  kernels. */
+/** Whether its numbers have one scale for all. */
+static inline bool mixt__tensor_is_scaled(const mixt__tensor *tensor)
+{
+    return tensor->scale_kind == MIXT_SCALE_TENSOR;
+}
+
+/** Element `index` of a tensor, which may be a pair with one scale or one for each index of its first dimension; for
+ *  plain kernels. */
 static inline float mixt__tensor_load(const mixt__tensor *tensor, int64_t index)
 {
     if (tensor->dtype == MIXT_DTYPE_NF4) {
@@ -34,7 +40,9 @@ static inline float mixt__tensor_load(const mixt__tensor *tensor, int64_t index)
         return value;
     }
     float number = mixt__load(tensor->data, tensor->dtype, index);
-    return mixt__tensor_is_pair(tensor) ? number * tensor->scales[index / tensor->strides[0]] : number;
+    if (!mixt__tensor_is_pair(tensor))
+        return number;
+    return number * tensor->scales[tensor->scale_kind == MIXT_SCALE_TENSOR ? 0 : index / tensor->strides[0]];
 }
 
 static inline bool mixt__call_adds(const mixt__call *call, int output)

@@ -1,5 +1,5 @@
-/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "rows_…" are for a
- * few rows, where packing the weight would cost more than the product.
+/* Matrix products. "packed" is the engine of gemm.h; "widened" the same for operands in FP8 (widened.c); "plain" three
+ * loops; "rows_…" are for a few rows, where packing the weight would cost more than the product.
  *
  * A call is a batch of equal products: one when b is a plain matrix (the leading dimensions of a are rows), else one
  * per leading index. Operands may be strided views whose last dimension is contiguous.
@@ -61,6 +61,9 @@ static bool regular(const mixt__call *call, const char **reason)
     const mixt__matmul_attrs *at = call->attrs;
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
     bool rows = b->shape.rank == 2 && a->shape.rank != 2;
+    *reason = "operands in FP8 are for another kernel";
+    if (mixt__tensor_is_scaled(a) || mixt__tensor_is_scaled(b))
+        return false;
     *reason = "an addend or an activation other than ReLU in the product is not for this kernel";
     if (at->addend || at->epilogue == MIXT_EPILOGUE_GELU || at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
         return false;
@@ -149,7 +152,7 @@ static mixt_status packed_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-static const mixt__kernel packed = {
+const mixt__kernel mixt__matmul_packed = {
     .name = "packed", .supports = regular, .prepare = packed_prepare, .run = packed_run};
 
 /* ---- plain ---- */
@@ -169,7 +172,7 @@ static float dot(const mixt__call *call, const product *p, int64_t a, int64_t b)
 {
     double sum = 0;
     for (int64_t k = 0; k < p->k; k++)
-        sum += (double)mixt__load(call->in[0].data, call->in[0].dtype, a + k * p->a_col) *
+        sum += (double)mixt__tensor_load(&call->in[0], a + k * p->a_col) *
                (double)mixt__tensor_load(&call->in[1], b + k * p->b_row);
     return (float)sum;
 }
@@ -201,7 +204,7 @@ static void plain_row_sums(const mixt__call *call, const product *p)
     for (int64_t row = 0; row < p->m; row++) {
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++)
-            sum += (double)mixt__load(call->in[0].data, call->in[0].dtype, row * p->a_row + k * p->a_col);
+            sum += (double)mixt__tensor_load(&call->in[0], row * p->a_row + k * p->a_col);
         float *total = (float *)call->out[1].data + row;
         *total = (float)sum + (mixt__call_adds(call, 1) ? *total : 0.0f);
     }
@@ -234,8 +237,8 @@ static mixt_status plain_run(const mixt__call *call)
 
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 
-extern const mixt__kernel mixt__matmul_rows_avx512, mixt__matmul_rows_avx2;
+extern const mixt__kernel mixt__matmul_rows_avx512, mixt__matmul_rows_avx2, mixt__matmul_widened;
 
 const mixt__kernel *const mixt__cpu_matmul_kernels[] = {
-    &mixt__matmul_rows_avx512, &mixt__matmul_rows_avx2, &packed, &plain, NULL,
+    &mixt__matmul_rows_avx512, &mixt__matmul_rows_avx2, &mixt__matmul_packed, &mixt__matmul_widened, &plain, NULL,
 };

@@ -15,13 +15,19 @@ typedef struct job {
     const mixt__tensor *src, *dst;
     uint32_t largest; // bits of a magnitude
     float factor;     // 1 / scale
-    float least;      // the smallest magnitude of the result's format
+    float least;      // what is not 0 becomes at least this; 0: it may become 0
 } job;
 
 static uint32_t scale_bits(const mixt__call *call, uint32_t largest)
 {
     const mixt__scaled_cast_attrs *at = call->attrs;
     return mixt__cast_scale_bits(largest, at->dtype);
+}
+
+static float least_of(const mixt__call *call)
+{
+    const mixt__scaled_cast_attrs *at = call->attrs;
+    return at->flush ? 0.0f : (float)mixt__dtype_min_subnormal(at->dtype);
 }
 
 /** The reciprocal of a power of two, which is one too: scales are at least 2^-126. */
@@ -94,7 +100,7 @@ static mixt_status run(const mixt__call *call)
     mixt__parallel(count, GRAIN, find_range, &j);
     uint32_t scale = scale_bits(call, j.largest);
     j.factor = reciprocal(scale);
-    j.least = (float)mixt__dtype_min_subnormal(j.dst->dtype);
+    j.least = least_of(call);
     *(float *)call->out[1].data = mixt__fp32_of_bits(scale);
     mixt__parallel(count, GRAIN, cast_range, &j);
     return MIXT_OK;
@@ -106,7 +112,7 @@ static mixt_status plain_run(const mixt__call *call)
 {
     const mixt__tensor *src = &call->in[0], *dst = &call->out[0];
     int64_t count = mixt__shape_count(&src->shape);
-    float largest = 0, least = (float)mixt__dtype_min_subnormal(dst->dtype);
+    float largest = 0, least = least_of(call);
     for (int64_t i = 0; i < count; i++) {
         float x = fabsf(mixt__load(src->data, src->dtype, i));
         largest = isfinite(x) && x > largest ? x : largest;

@@ -123,6 +123,8 @@ static bool supports(const mixt__call *call, const char **reason)
     mixt__tensor in[INPUTS];
     if (weight->scale_kind == MIXT_SCALE_NONE)
         *reason = "the weight has no scales";
+    else if (call->in[0].scale_kind != MIXT_SCALE_NONE)
+        *reason = "no products of operands in FP8 here";
     else if ((weight->dtype != MIXT_DTYPE_INT8 && weight->dtype != MIXT_DTYPE_NF4) || !weight->contiguous)
         *reason = "only for weights of int8 with a scale for each row, or of nf4";
     else {

@@ -99,7 +99,7 @@ template <typename T, typename D, int V> void launch(const mixt__call *call, int
     int64_t most = static_cast<int64_t>(mixt__cuda_of(call)->multiprocessors) * BLOCKS_PER_SM;
     int64_t wanted = mixt__ceil_div(count, static_cast<int64_t>(THREADS) * V);
     unsigned blocks = static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
-    float least = at->dtype == MIXT_DTYPE_FP16 ? 0x1p-24f : 0x1p-9f;
+    float least = at->flush ? 0.0f : at->dtype == MIXT_DTYPE_FP16 ? 0x1p-24f : 0x1p-9f;
     largest_magnitude<T, V><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(largest, src, count);
     cast<T, D, V><<<blocks, THREADS, 0, mixt__cuda_of(call)->stream>>>(
         static_cast<D *>(call->out[0].data), static_cast<float *>(call->out[1].data), src, largest, count, least);
@@ -130,7 +130,13 @@ mixt_status run(const mixt__call *call)
     return mixt__cuda_launched("scaled_cast");
 }
 
-const mixt__kernel atomic_kernel = {.name = "atomic_max", .prepare = prepare, .run = run};
+bool supports(const mixt__call *call, const char **reason)
+{
+    *reason = "FP8 E5M2 is not for this kernel";
+    return call->out[0].dtype != MIXT_DTYPE_FP8_E5M2;
+}
+
+const mixt__kernel atomic_kernel = {.name = "atomic_max", .supports = supports, .prepare = prepare, .run = run};
 
 } // namespace
 
