@@ -109,7 +109,6 @@ precision of PyTorch        | train tiny.yaml out=x precision=bfloat16          
 precision of Keras          | train tiny.yaml out=x precision=mixed_float16       | 1 | did you mean fp16?
 precision of Lightning      | train tiny.yaml out=x precision=bf16-mixed          | 1 | did you mean bf16?
 precision in capitals       | train tiny.yaml out=x precision=FP16                | 1 | did you mean fp16?
-precision fp8               | train tiny.yaml out=x precision=fp8                 | 1 | take bf16, and train.activations=fp8_e4m3
 policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is not a policy file
 policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
 phases without a last one   | train tiny.yaml out=x precision=phases_last.yaml    | 1 | phases_last.yaml:3:5: the last phase, 'a', has an until
