@@ -6,17 +6,19 @@
 
 enum { REGIONS = 2000, BARRIERS = 100, ROUNDS = 15 };
 
-static void nothing(void *argument, int thread, int threads)
+static void nothing(void *argument, int first, int end, int threads)
 {
     (void)argument;
-    (void)thread;
+    (void)first;
+    (void)end;
     (void)threads;
 }
 
-static void barriers(void *argument, int thread, int threads)
+static void barriers(void *argument, int first, int end, int threads)
 {
     (void)argument;
-    (void)thread;
+    (void)first;
+    (void)end;
     (void)threads;
     for (int i = 0; i < BARRIERS; i++)
         mixt__team_barrier();

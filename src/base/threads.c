@@ -1,7 +1,8 @@
 /* A team: workers that wait on a generation number, run what it announces, and report back.
  *
  * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the
- * next region for this one. Waiting is a bounded spin that yields, then a futex.
+ * next region for this one. Waiting is a bounded spin that yields, then a futex. A team that lost time to waiting is
+ * left alone for LOSS_APART times as long: so what trying costs is bounded, whatever else runs on the machine.
  */
 #include "base/threads.h"
 
@@ -28,10 +29,18 @@ static const double SPIN_SHARED = 40e-6; // and for this long where others do,
 static const double SHARED_FOR = 1.0;    // which it believes for this long after it saw them:
 static const double OFFER_EVERY = 100e-6; // it offers them the core this often
 
+// What regions may lose before the caller goes on by itself: more than it takes to wake threads that sleep. What they
+// have gained may make up for a loss, up to as much as an interruption on a machine that is otherwise idle.
+static const double LOSS_MOST = 1e-3, GAIN_MOST = 4e-3, LOSS_APART = 16;
+// A thread that took longer than this, and this many times as long as the caller, was interrupted: its work is not that
+// long.
+static const double PART_LEAST = 20e-6, PART_RATIO = 4;
+
 /** A counter that threads wait on, alone on its cache line. */
 typedef struct signal_word {
     _Alignas(64) uint32_t value;
     uint32_t sleepers;
+    double worked; // seconds of a worker's part of the region that it reports the end of
 } signal_word;
 
 struct mixt__team {
@@ -45,6 +54,9 @@ struct mixt__team {
     int wanted;           // threads of the current region
     uint32_t started_at;  // generation at which the newest workers were started
     bool crowded;         // more threads than cores: do not spin
+    bool resting;         // the caller works by itself: workers are to sleep
+    double lost;          // seconds that regions lost to running on many threads; below 0: gained
+    double alone_until;   // the caller works by itself
     mixt__team_fn *fn;
     void *argument;
     signal_word generation, barrier;
@@ -60,6 +72,8 @@ static _Thread_local mixt__team_hold held; // the team that this thread works wi
 static _Thread_local int used;             // its threads instead of those requested, when above 0
 static _Thread_local mixt__team *inside;   // the team of the region that this thread is in
 static _Thread_local int self;             // number in the team
+static _Thread_local bool alone;           // it runs all parts of the region
+static _Thread_local double waited;        // seconds at barriers of the region
 static _Thread_local double shared_until;  // others run on this thread's core, as far as it knows
 
 static void pause_briefly(void)
@@ -93,7 +107,7 @@ static void offer_core(void)
 }
 
 /** True once the word differs from `old`, false if that takes too long. */
-static bool spin(const signal_word *word, uint32_t old)
+static bool spin(const mixt__team *team, const signal_word *word, uint32_t old)
 {
     double begin = 0, offered = 0;
     for (;;) {
@@ -106,7 +120,8 @@ static bool spin(const signal_word *word, uint32_t old)
         bool shared = now < shared_until;
         if (begin == 0)
             begin = offered = now;
-        if (now - begin > (shared ? SPIN_SHARED : SPIN_ALONE))
+        bool resting = __atomic_load_n(&team->resting, __ATOMIC_RELAXED);
+        if (now - begin > (shared || resting ? SPIN_SHARED : SPIN_ALONE))
             return false;
         if (!shared && now - offered > OFFER_EVERY) {
             offer_core();
@@ -118,7 +133,7 @@ static bool spin(const signal_word *word, uint32_t old)
 /** Returns once the word differs from `old`. */
 static void wait_change(mixt__team *team, signal_word *word, uint32_t old)
 {
-    if (!__atomic_load_n(&team->crowded, __ATOMIC_RELAXED) && spin(word, old))
+    if (!__atomic_load_n(&team->crowded, __ATOMIC_RELAXED) && spin(team, word, old))
         return;
     __atomic_add_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
     while (load(&word->value) == old)
@@ -144,6 +159,15 @@ typedef struct start {
     bool taken; // by the worker
 } start;
 
+/** Runs the calling thread's part of the region. Returns the seconds that it worked. */
+static double run_part(const mixt__team *team)
+{
+    double begin = mixt__time_now();
+    waited = 0;
+    team->fn(team->argument, self, self + 1, team->wanted);
+    return mixt__time_now() - begin - waited;
+}
+
 static void *work(void *argument)
 {
     start *s = argument;
@@ -158,7 +182,7 @@ static void *work(void *argument)
         if (team->ending)
             return NULL;
         if (self < team->wanted)
-            team->fn(team->argument, self, team->wanted);
+            team->done[self].worked = run_part(team);
         announce(&team->done[self]);
     }
 }
@@ -329,33 +353,78 @@ bool mixt__team_inside(void)
     return inside;
 }
 
+/** Runs all parts on the calling thread. */
+static void run_alone(mixt__team *team, int threads, mixt__team_fn *fn, void *argument)
+{
+    inside = team;
+    alone = true;
+    fn(argument, 0, threads, threads);
+    alone = false;
+    inside = NULL;
+}
+
+/** Whether the caller is to run the region by itself, because the last ones on many threads lost time. */
+static bool rests(mixt__team *team)
+{
+    if (!team->resting)
+        return false;
+    if (mixt__time_now() < team->alone_until)
+        return true;
+    __atomic_store_n(&team->resting, false, __ATOMIC_RELAXED);
+    return false;
+}
+
+/** Counts a region that took `seconds`, in which the caller worked for `own`. */
+static void weigh(mixt__team *team, double seconds, double own)
+{
+    double one_by_one = own, most = PART_RATIO * own > PART_LEAST ? PART_RATIO * own : PART_LEAST;
+    for (int worker = 1; worker < team->wanted; worker++)
+        one_by_one += team->done[worker].worked < most ? team->done[worker].worked : most;
+    team->lost += seconds - one_by_one;
+    if (team->lost < -GAIN_MOST)
+        team->lost = -GAIN_MOST;
+    if (team->lost < LOSS_MOST)
+        return;
+    team->alone_until = mixt__time_now() + LOSS_APART * team->lost;
+    team->lost = 0;
+    __atomic_store_n(&team->resting, true, __ATOMIC_RELAXED);
+}
+
+static void run_together(mixt__team *team, int threads, mixt__team_fn *fn, void *argument)
+{
+    double begin = mixt__time_now();
+    inside = team;
+    team->wanted = threads;
+    team->fn = fn;
+    team->argument = argument;
+    uint32_t before = load(&team->generation.value);
+    announce(&team->generation);
+    double own = run_part(team);
+    for (int worker = 1; worker <= team->workers; worker++)
+        wait_change(team, &team->done[worker], before);
+    inside = NULL;
+    weigh(team, mixt__time_now() - begin, own);
+}
+
 bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
 {
     if (inside)
         return false;
     mixt__team *team = now();
     pthread_mutex_lock(&team->lock);
-    start_workers(team, threads - 1);
-    bool enough = team->workers >= threads - 1;
-    if (enough) {
-        inside = team;
-        team->wanted = threads;
-        team->fn = fn;
-        team->argument = argument;
-        uint32_t before = load(&team->generation.value);
-        announce(&team->generation);
-        fn(argument, 0, threads);
-        for (int worker = 1; worker <= team->workers; worker++)
-            wait_change(team, &team->done[worker], before);
-        inside = NULL;
-    }
+    bool by_itself = rests(team);
+    if (!by_itself)
+        start_workers(team, threads - 1);
+    if (by_itself || team->workers < threads - 1)
+        run_alone(team, threads, fn, argument);
+    else
+        run_together(team, threads, fn, argument);
     pthread_mutex_unlock(&team->lock);
-    return enough;
+    return true;
 }
 
-void mixt__team_barrier(void)
+static void meet(mixt__team *team)
 {
-    mixt__team *team = inside;
     uint32_t last = load(&team->barrier.value), next = last + 1;
     if (self > 0) {
         __atomic_store_n(&team->reached[self].value, next, __ATOMIC_SEQ_CST);
@@ -369,18 +438,29 @@ void mixt__team_barrier(void)
     announce(&team->barrier);
 }
 
+void mixt__team_barrier(void)
+{
+    if (alone)
+        return;
+    double begin = mixt__time_now();
+    meet(inside);
+    waited += mixt__time_now() - begin;
+}
+
 typedef struct split {
     mixt__range_fn *fn;
     void *argument;
     int64_t count, grain;
 } split;
 
-static void run_range(void *argument, int thread, int threads)
+static void run_range(void *argument, int first, int end, int threads)
 {
     const split *s = argument;
-    mixt__range mine = mixt__range_part(s->count, s->grain, thread, threads);
-    if (mine.begin < mine.end)
-        s->fn(s->argument, mine.begin, mine.end, thread);
+    for (int part = first; part < end; part++) {
+        mixt__range mine = mixt__range_part(s->count, s->grain, part, threads);
+        if (mine.begin < mine.end)
+            s->fn(s->argument, mine.begin, mine.end, part);
+    }
 }
 
 void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argument)

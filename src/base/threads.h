@@ -8,6 +8,11 @@
  * again; where it sees one of them take it, it sleeps early for the next second, since on a busy machine nobody should
  * burn the core that the slowest thread needs: with more runnable threads than cores a team that only spins makes small
  * steps a hundred times slower.
+ *
+ * A region also takes long where a thread waits for its turn on a busy machine, or where its work is less than what
+ * starting it costs. So a team measures what its regions take, next to what their parts would take one after the other.
+ * Where threads only lose, the caller runs all parts by itself for a while, then the team tries again. The parts are the
+ * same ones, so the bits are too.
  */
 #ifndef MIXT_BASE_THREADS_H
 #define MIXT_BASE_THREADS_H
@@ -74,12 +79,14 @@ void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argu
 /** Zeroes a block on all threads: what takes time is the first touch of its pages. */
 void mixt__parallel_zero(void *block, size_t bytes);
 
-typedef void mixt__team_fn(void *argument, int thread, int threads);
+/** Parts [first, end) of `threads`: one, on a thread of its own, or all of them on the caller's. With a barrier, what
+ *  comes before it is done for all these parts first. */
+typedef void mixt__team_fn(void *argument, int first, int end, int threads);
 
-/** Runs fn on `threads` threads at once, the caller being thread 0. False, with nothing run, when there are not that
- * many (the system gave fewer) or the caller is inside a region. */
+/** Runs fn on `threads` threads at once, the caller being thread 0, or all parts on the caller's: where the system gave
+ * fewer threads, and where threads do not help. False, with nothing run, when the caller is inside a region. */
 bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument);
-/** Inside mixt__team_run: a barrier, waits until all its threads have called it. */
+/** Inside mixt__team_run: a barrier, waits until all its threads have called it; nothing where one runs all parts. */
 void mixt__team_barrier(void);
 /** Whether the caller is inside a region. */
 bool mixt__team_inside(void);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernel.h"
@@ -490,10 +491,11 @@ static void run_one(callers *all, int number)
     mixt__gemm_run(&one, all->workspace + (size_t)number * all->slice);
 }
 
-static void run_in_team(void *argument, int thread, int threads)
+static void run_in_team(void *argument, int first, int end, int threads)
 {
     (void)threads;
-    run_one(argument, thread);
+    for (int part = first; part < end; part++)
+        run_one(argument, part);
 }
 
 static void *run_in_thread(void *argument)
@@ -542,6 +544,45 @@ static void run_all_in_threads(callers *all)
         pthread_join(threads[i], NULL);
 }
 
+/** Whether one thread ran all parts; where it did not, the others kept it waiting. */
+static void keep_waiting(void *argument, int first, int end, int threads)
+{
+    bool *alone = argument;
+    if (first == 0)
+        *alone = end == threads;
+    else
+        usleep(10000);
+}
+
+static void one_thread_runs_all_parts_with_the_same_bits(void **state)
+{
+    enum { M = 150, N = 170, K = 600, THREADS = 4 };
+    static float a[M * K], b[K * N], c[2][M * N];
+    bool alone = false;
+    (void)state;
+    for (int i = 0; i < M * K; i++)
+        a[i] = (float)(i % 23) / 7 - 1;
+    for (int i = 0; i < K * N; i++)
+        b[i] = (float)(i % 19) / 5 - 2;
+    mixt__team *team = mixt__team_open(THREADS);
+    mixt__team_hold before = mixt__team_use(team);
+    mixt__gemm_problem p = {.m = M, .n = N, .k = K, .c_dtype = MIXT_DTYPE_FP32, .ldc = N, .alpha = 1};
+    p.a = (mixt__gemm_operand){.data = a, .dtype = MIXT_DTYPE_FP32, .row_stride = K, .col_stride = 1};
+    p.b = (mixt__gemm_operand){.data = b, .dtype = MIXT_DTYPE_FP32, .row_stride = N, .col_stride = 1};
+    void *workspace = mixt__alloc_uninit(mixt__gemm_workspace(&p));
+    p.c = c[0];
+    mixt__gemm_run(&p, workspace);
+    for (int i = 0; i < 100 && !alone; i++) // until the team rests: for 160 ms
+        mixt__team_run(THREADS, keep_waiting, &alone);
+    assert_true(alone);
+    p.c = c[1];
+    mixt__gemm_run(&p, workspace);
+    assert_memory_equal(c[0], c[1], sizeof c[0]);
+    mixt__free(workspace);
+    mixt__team_use_again(before);
+    mixt__team_close(team);
+}
+
 static void inside_a_parallel_region_it_runs_inline(void **state)
 {
     (void)state;
@@ -566,6 +607,7 @@ int main(void)
         cmocka_unit_test(many_steps_are_within_bounds),
         cmocka_unit_test(low_needs_both_operands_in_bf16),
         cmocka_unit_test(batches_equal_their_items),
+        cmocka_unit_test(one_thread_runs_all_parts_with_the_same_bits),
         cmocka_unit_test(inside_a_parallel_region_it_runs_inline),
         cmocka_unit_test(threads_of_the_user_may_call_it_at_once),
     };

@@ -1,5 +1,5 @@
 /* The thread team: ranges that cover everything once, barriers that nobody passes early, with more threads than cores
- * too, and in the child of a fork. */
+ * too, and in the child of a fork; a caller that works by itself where the others keep it waiting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,14 +42,16 @@ typedef struct rounds {
     int wrong[TEAM_MAX];
 } rounds;
 
-static void run_rounds(void *argument, int thread, int threads)
+static void run_rounds(void *argument, int first, int end, int threads)
 {
     rounds *r = argument;
     for (int round = 1; round <= r->count; round++) {
-        r->written[thread] = 100 * round + thread;
+        for (int part = first; part < end; part++)
+            r->written[part] = 100 * round + part;
         mixt__team_barrier();
-        for (int other = 0; other < threads; other++)
-            r->wrong[thread] += r->written[other] != 100 * round + other;
+        for (int part = first; part < end; part++)
+            for (int other = 0; other < threads; other++)
+                r->wrong[part] += r->written[other] != 100 * round + other;
         mixt__team_barrier(); // nobody writes the next round before all have looked
     }
 }
@@ -69,11 +71,12 @@ static void test_barriers(void **state)
         check_rounds(1 + i * 5 % TEAM_MAX, 1 + i % 4);
 }
 
-static void run_inside(void *argument, int thread, int threads)
+static void run_inside(void *argument, int first, int end, int threads)
 {
     int *refused = argument;
+    (void)end;
     (void)threads;
-    if (thread == 0)
+    if (first == 0)
         *refused = mixt__team_inside() && !mixt__team_run(2, run_rounds, NULL);
 }
 
@@ -103,11 +106,41 @@ static void test_fork(void **state)
     check_rounds(4, 3);
 }
 
+/** One thread works for a moment, the others sleep for longer, as those do that wait for their turn on a busy machine.
+ */
+static void run_slowly(void *argument, int first, int end, int threads)
+{
+    int *alone = argument;
+    *alone += first == 0 && end == threads;
+    for (int part = first; part < end; part++)
+        if (part > 0 && end - first < threads)
+            usleep(2000);
+}
+
+static void test_a_team_that_loses_time_rests(void **state)
+{
+    int alone = 0, regions = 0;
+    (void)state;
+    mixt__team *team = mixt__team_open(2);
+    mixt__team_hold before = mixt__team_use(team);
+    double begin = mixt__time_now();
+    while (mixt__time_now() - begin < 0.3 && regions < 100000) {
+        assert_true(mixt__team_run(2, run_slowly, &alone));
+        regions++;
+    }
+    assert_true(alone > 0 && alone < regions); // by itself for the most part, and now and then not
+    assert_true(alone > 10 * (regions - alone));
+    check_rounds(2, 5); // with the same result either way
+    mixt__team_use_again(before);
+    mixt__team_close(team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_a_team_that_loses_time_rests),
         cmocka_unit_test(test_no_region_in_a_region),
         cmocka_unit_test(test_fork),
     };

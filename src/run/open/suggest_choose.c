@@ -430,8 +430,8 @@ static void summarise(mixt_suggestion *s, const mixt_data_info *info)
                                   (long long)mixt__config_int(s->config, MIXT_KEY_TRAIN_BATCH), lr);
 }
 
-/** Opens the training part. A tenth of a small table is too few rows to tell good weights from lucky ones: more are held
- *  out then. */
+/** Opens the training part. A tenth of a small table is too few rows to tell good weights from lucky ones: more are
+ * held out then. */
 static mixt_status open_part(mixt_suggestion *s, const mixt__experiment *e, mixt_data **data)
 {
     enum { SMALL = 450 };

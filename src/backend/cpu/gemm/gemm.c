@@ -245,16 +245,41 @@ static void sum_rows(const job *j, int thread)
     }
 }
 
-static void work(const job *j, int thread)
+/** A step as one of the threads makes it. */
+static step step_of(const job *j, const step *all, int thread)
+{
+    step s = *all;
+    s.thread = thread;
+    if (j->plan->scattered) {
+        s.row_turn = thread % j->plan->grid_n;
+        s.col_turn = thread / j->plan->grid_n;
+    }
+    return s;
+}
+
+static void pack_parts(const job *j, const step *all, int first, int end)
+{
+    for (int thread = first; thread < end; thread++) {
+        step s = step_of(j, all, thread);
+        pack(j, &s);
+    }
+}
+
+static void multiply_parts(const job *j, const step *all, int first, int end)
+{
+    for (int thread = first; thread < end; thread++) {
+        step s = step_of(j, all, thread);
+        multiply_own(j, &s);
+    }
+}
+
+/** What threads [first, end) of the plan do. */
+static void work(const job *j, int first, int end)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = j->plan;
-    step s = {.thread = thread};
-    if (plan->scattered) {
-        s.row_turn = thread % plan->grid_n;
-        s.col_turn = thread / plan->grid_n;
-    }
-    if (p->row_sums)
+    step s = {0};
+    for (int thread = first; p->row_sums && thread < end; thread++)
         sum_rows(j, thread);
     for (s.col = 0; s.col < p->n; s.col += plan->nc)
         for (s.row = 0; s.row < p->m; s.row += plan->mo)
@@ -266,28 +291,22 @@ static void work(const job *j, int thread)
                 s.units = mixt__gemm_units(plan->kernel, s.k);
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
-                pack(j, &s);
+                pack_parts(j, &s, first, end);
                 if (plan->barrier)
                     mixt__team_barrier();
                 if (!s.number && plan->kernel->begin)
                     plan->kernel->begin(); // waits for all that goes on: not while the first values are on their way
-                multiply_own(j, &s);
+                multiply_parts(j, &s, first, end);
                 s.number++;
             }
     if (plan->kernel->end)
         plan->kernel->end();
 }
 
-static void work_in_team(void *argument, int thread, int threads)
+static void work_in_team(void *argument, int first, int end, int threads)
 {
     (void)threads;
-    work(argument, thread);
-}
-
-static void run_alone(const mixt__gemm_problem *problem, void *workspace)
-{
-    mixt__gemm_plan plan = mixt__gemm_plan_make(problem, 1);
-    work(&(job){problem, &plan, workspace}, 0);
+    work(argument, first, end);
 }
 
 static int team_size(void)
@@ -322,9 +341,9 @@ void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
     }
     job team = {problem, plan, workspace};
     if (plan->threads == 1)
-        work(&team, 0);
-    else if (!mixt__team_run(plan->threads, work_in_team, &team))
-        run_alone(problem, workspace); // the system gave fewer threads than the plan's barriers count on
+        work(&team, 0, 1);
+    else
+        mixt__team_run(plan->threads, work_in_team, &team);
 }
 
 typedef struct batch {
@@ -349,7 +368,7 @@ static void run_items(void *argument, int64_t begin, int64_t end, int thread)
     const batch *b = argument;
     for (int64_t i = begin; i < end; i++) {
         mixt__gemm_problem item = item_of(b, i);
-        work(&(job){&item, &b->plan, b->workspace + (size_t)thread * b->slice}, 0);
+        work(&(job){&item, &b->plan, b->workspace + (size_t)thread * b->slice}, 0, 1);
     }
 }
 

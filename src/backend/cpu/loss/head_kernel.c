@@ -156,30 +156,34 @@ VEC_INLINE void run_range(mixt__head *h, const mixt_dtype dtype, int64_t begin, 
         run_rows(h, dtype, row, 1);
 }
 
-VEC_INLINE void run_part(mixt__head *h, const mixt_dtype dtype, int thread, int threads)
+VEC_INLINE void run_parts(mixt__head *h, const mixt_dtype dtype, int first, int end, int threads)
 {
-    mixt__range rows = mixt__range_part(h->rows, ROWS, thread, threads);
-    mixt__range columns = mixt__range_part(h->inputs, VECTORS * VEC_LANES, thread, threads);
-    run_range(h, dtype, rows.begin, rows.end);
+    for (int thread = first; thread < end; thread++) {
+        mixt__range rows = mixt__range_part(h->rows, ROWS, thread, threads);
+        run_range(h, dtype, rows.begin, rows.end);
+    }
     if (threads > 1)
         mixt__team_barrier();
-    weight_range(h, dtype, columns.begin, columns.end);
-    if (thread == 0)
+    for (int thread = first; thread < end; thread++) {
+        mixt__range columns = mixt__range_part(h->inputs, VECTORS * VEC_LANES, thread, threads);
+        weight_range(h, dtype, columns.begin, columns.end);
+    }
+    if (first == 0)
         mixt__head_grad_bias(h);
 }
 
-static void work(void *argument, int thread, int threads)
+static void work(void *argument, int first, int end, int threads)
 {
     mixt__head *h = argument;
     switch (h->call->in[0].dtype) {
     case MIXT_DTYPE_FP32:
-        run_part(h, MIXT_DTYPE_FP32, thread, threads);
+        run_parts(h, MIXT_DTYPE_FP32, first, end, threads);
         break;
     case MIXT_DTYPE_BF16:
-        run_part(h, MIXT_DTYPE_BF16, thread, threads);
+        run_parts(h, MIXT_DTYPE_BF16, first, end, threads);
         break;
     default:
-        run_part(h, MIXT_DTYPE_FP16, thread, threads);
+        run_parts(h, MIXT_DTYPE_FP16, first, end, threads);
     }
 }
 
@@ -191,7 +195,7 @@ static mixt_status run(const mixt__call *call)
     int64_t most = h.rows / ROWS_AT_LEAST, threads = mixt__threads_count();
     threads = threads < most ? threads : most;
     if (threads <= 1 || !mixt__team_run((int)threads, work, &h))
-        work(&h, 0, 1);
+        work(&h, 0, 1, 1);
     mixt__loss_end(&h.halves);
     return MIXT_OK;
 }
