@@ -50,6 +50,37 @@ static mixt_controller_options wanted(const mixt_run *run)
     return o;
 }
 
+/** Decisions that wait: of several made at once, a checkpoint follows each. */
+static json_t *pack_asked(const mixt__steer *s)
+{
+    json_t *asked = json_array();
+    for (int i = 0; i < s->asked_count; i++) {
+        mixt_decision d = s->asked[i];
+        d.step = 0; // it gets its own when it is taken, and so does where it goes back to
+        d.back = d.back >= 0 ? 0 : -1;
+        mixt__json_add(asked, mixt__decision_row(&d, NAN));
+    }
+    return asked;
+}
+
+/** Makes room for others. */
+static void forget_asked(mixt__steer *s)
+{
+    for (int i = 0; i < s->asked_count; i++)
+        mixt__decision_free(&s->asked[i]);
+    s->asked_count = 0;
+}
+
+static void unpack_asked(mixt__steer *s, const json_t *asked)
+{
+    forget_asked(s);
+    for (size_t i = 0; i < json_array_size(asked) && s->asked_count < MIXT_DECISIONS_ASKED; i++) {
+        bool found = false;
+        mixt_status status = mixt__decision_read(json_array_get(asked, i), &s->asked[s->asked_count], &found);
+        s->asked_count += status == MIXT_OK && found;
+    }
+}
+
 json_t *mixt__steer_pack(mixt_run *run)
 {
     const mixt__steer *s = &run->steer;
@@ -61,8 +92,8 @@ json_t *mixt__steer_pack(mixt_run *run)
         mixt__json_add(left_out, json_integer(s->left_out[i]));
     for (int64_t i = 0; i < s->skip_count; i++)
         mixt__json_add(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "drift",
-                     mixt__drift_pack(&s->drift), "looks", mixt__looks_pack(&s->looks), "former",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "asked",
+                     pack_asked(s), "drift", mixt__drift_pack(&s->drift), "looks", mixt__looks_pack(&s->looks), "former",
                      mixt__snapshots_pack_former(&s->good.ring), "left_out", left_out, "controller",
                      s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "bits", bits,
                      "dead", s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
@@ -86,6 +117,7 @@ static void unpack(mixt__steer *s, const json_t *object)
     const char *dead = json_string_value(json_object_get(object, "dead"));
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
     mixt__snapshots_unpack_former(&s->good.ring, json_object_get(object, "former"));
+    unpack_asked(s, json_object_get(object, "asked"));
     mixt__drift_unpack(&s->drift, json_object_get(object, "drift"));
     mixt__looks_unpack(&s->looks, json_object_get(object, "looks"));
     s->looked = json_integer_value(json_object_get(object, "looked"));
@@ -129,8 +161,7 @@ void mixt__steer_close(mixt_run *run)
     mixt_controller_free(s->controller);
     mixt__looks_free(&s->looks);
     mixt__good_states_close(&s->good);
-    for (int i = 0; i < s->asked_count; i++)
-        mixt__decision_free(&s->asked[i]);
+    forget_asked(s);
     for (int64_t i = 0; i < s->recorded_count; i++)
         mixt__decision_free(&s->recorded[i]);
     mixt__free(s->recorded);
