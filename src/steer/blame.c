@@ -4,6 +4,7 @@
  * well is not to blame now. Of several ranks each looks at the values of its own passes; the worst of all
  * counts.
  */
+#include "steer/glance.h"
 #include "steer/inquiry.h"
 #include "steer/consensus.h"
 
@@ -213,6 +214,40 @@ static mixt_status look(looking *l)
     return name_layers(l);
 }
 
+/** The last layer whose gradients are all 0: those before it get none either, and a norm behind it has one of its bias.
+ */
+static void name_last_dead(mixt__inquiry *q, const mixt__segment_stats *stats)
+{
+    const mixt__params *p = mixt__trainer_params(q->trainer);
+    char name[MIXT_GLANCE_LAYER], layer[MIXT_GLANCE_LAYER] = "";
+    bool all = false;
+    for (int64_t s = 0; s <= p->segment_count; s++) {
+        name[0] = '\0';
+        if (s < p->segment_count)
+            mixt__layer_of(p->table[p->segments[s].param].name, name);
+        if (strcmp(name, layer)) {
+            if (all)
+                snprintf(q->words->layers[0], sizeof q->words->layers[0], "%s", layer);
+            snprintf(layer, sizeof layer, "%s", name);
+            all = true;
+        }
+        all = all && s < p->segment_count && mixt__trace_dead_at(&q->ring->trace, q->begin, stats, p->segments, s);
+    }
+}
+
+/** Where values cannot be inspected, gradients still say which layer is dead; another culprit stays unnamed. */
+static mixt_status name_by_gradient(mixt__inquiry *q)
+{
+    const mixt__trace *trace = &q->ring->trace;
+    int64_t step = q->begin;
+    while (step < q->last && mixt__trace_row_of(trace, step) && mixt__trace_row_of(trace, step)->skipped)
+        step++;
+    const mixt__segment_stats *stats = mixt__trace_stats_of(trace, step);
+    if (q->signs & MIXT_SIGN_DEAD && stats)
+        name_last_dead(q, stats);
+    return mixt__replay_to(&q->replay, q->begin);
+}
+
 mixt_status mixt__inquire_layers(mixt__inquiry *q)
 {
     looking l = {.q = q, .parts = mixt__ranks_parts(q->trainer)};
@@ -226,5 +261,5 @@ mixt_status mixt__inquire_layers(mixt__inquiry *q)
     mixt__free(l.zero);
     mixt__free(l.counts);
     mixt__free(l.value);
-    return status;
+    return status == MIXT_ERROR_UNSUPPORTED ? name_by_gradient(q) : status;
 }

@@ -350,11 +350,17 @@ static bool was_alive(const mixt__trace *t, int64_t step, int64_t segment, int64
     return rows && alive > rows / 2;
 }
 
+bool mixt__trace_dead_at(const mixt__trace *t, int64_t step, const mixt__segment_stats *stats,
+                         const mixt__segment *segments, int64_t segment)
+{
+    return stats[segment].zeros == segments[segment].count && was_alive(t, step, segment, segments[segment].count);
+}
+
 int64_t mixt__trace_dead(const mixt__trace *t, int64_t step, const mixt__segment_stats *stats,
                          const mixt__segment *segments)
 {
     for (int64_t s = 0; s < t->segments; s++)
-        if (stats[s].zeros == segments[s].count && was_alive(t, step, s, segments[s].count))
+        if (mixt__trace_dead_at(t, step, stats, segments, s))
             return s;
     return -1;
 }

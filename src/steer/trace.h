@@ -93,7 +93,10 @@ typedef enum mixt__sign {
 
 /** The signs of an update, held against what was usual before. @param usual may be of an earlier update */
 unsigned mixt__row_signs(const mixt__trace_row *row, const mixt__usual_row *usual);
-/** The segment whose gradient is 0 everywhere while it was not in the rows before `step`; -1: none.
+/** Whether the gradient of a segment is 0 everywhere while it was not in the rows before `step`. */
+bool mixt__trace_dead_at(const mixt__trace *trace, int64_t step, const mixt__segment_stats *stats,
+                         const mixt__segment *segments, int64_t segment);
+/** The first segment whose gradient is 0 everywhere while it was not in the rows before `step`; -1: none.
  *  @param stats of the update that is looked at */
 int64_t mixt__trace_dead(const mixt__trace *trace, int64_t step, const mixt__segment_stats *stats,
                          const mixt__segment *segments);
