@@ -35,13 +35,15 @@ typedef enum mixt_verdict { MIXT_VERDICT_UNDECIDED, MIXT_VERDICT_YES, MIXT_VERDI
 /** "undecided", "yes", "no". */
 MIXT_API const char *mixt_verdict_name(mixt_verdict verdict);
 
-/** What a judgement rests on, the weakest first. */
+/** What a judgement rests on. */
 typedef enum mixt_evidence {
     MIXT_EVIDENCE_PREDICTED, /**< calculated, or estimated without training */
     MIXT_EVIDENCE_MEASURED,  /**< measured once: nothing is known of its spread */
     MIXT_EVIDENCE_PAIRED,    /**< pairs of runs that share seed, weights and data */
+    MIXT_EVIDENCE_REPLAYED,  /**< updates of one run, made once more: they depend on each other, other seeds were not
+                                  tried. More than MEASURED, less than PAIRED */
 } mixt_evidence;
-/** "predicted", "measured once", "paired over seeds". */
+/** "predicted", "measured once", "paired over seeds", "replayed". */
 MIXT_API const char *mixt_evidence_name(mixt_evidence evidence);
 
 /** In what a statistic and its margin are told. */
@@ -62,7 +64,7 @@ typedef struct mixt_judgement {
     double low, high; /**< interval of it; NaN: nothing is known of its spread */
     double margin;    /**< SAFE: yes below it; else yes above it */
     int64_t pairs;    /**< that it rests on; 0: not on pairs */
-    int64_t updates;  /**< of each run; 0: not known */
+    int64_t updates;  /**< of each run; REPLAYED: that were judged; 0: not known */
     int64_t needs; /**< undecided: pairs to add so that the next look is likely to decide; MIXT_JUDGE_NEVER: no number
                         that anyone makes. Else 0 */
 } mixt_judgement;

@@ -79,6 +79,34 @@ mixt_status mixt__judge_finalist(const double *worse, int64_t count, double marg
     return MIXT_OK;
 }
 
+/** count^3 (mean - truth)^2 over the sum of squares of the running sums stays below this in 99 of 100 long series,
+ *  however far neighbours depend on each other: a Brownian motion's end over the integral of its bridge, 400000 of them
+ *  simulated. 99 and not 95, for series here are short. */
+static const double bridge = 100.8;
+
+mixt_judgement mixt__judge_series(const double *worse, int64_t count, double margin, mixt_unit unit)
+{
+    mixt_judgement j = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_REPLAYED);
+    double mean = 0, running = 0, squares = 0, n = (double)count;
+    j.unit = unit;
+    j.statistic = statistic_of(MIXT_CLAIM_SAFE, unit);
+    for (int64_t i = 0; i < count; i++)
+        mean += worse[i] / n;
+    if (count < MIXT_JUDGE_SERIES_LEAST || !isfinite(mean))
+        return j;
+    for (int64_t i = 0; i < count; i++) {
+        running += worse[i] - mean;
+        squares += running * running;
+    }
+    double half = sqrt(bridge * squares / (n * n * n));
+    j.updates = count;
+    j.value = mean;
+    j.low = mean - half;
+    j.high = mean + half;
+    j.verdict = j.high < margin ? MIXT_VERDICT_YES : j.low > margin ? MIXT_VERDICT_NO : MIXT_VERDICT_UNDECIDED;
+    return j;
+}
+
 /* ---- faster, smaller, cheaper ---- */
 
 /** A ratio of A's over B's as what the claim tells: itself, or the share that B saves. */

@@ -19,6 +19,15 @@ mixt_judgement mixt__judgement_of(const mixt_stats_judgement *found, double marg
  */
 mixt_status mixt__judge_finalist(const double *worse, int64_t count, double margin, const int64_t *earlier, int looks,
                                  int64_t finalist, mixt_judgement *judgement);
+/**
+ * Whether B is safe, from updates of one run that were made once more: what follows each other there is alike, so that
+ * an interval for independent numbers would be too short. This one is self-normalised: it is as long as the running sums
+ * of the deviations from the mean are large, which grow with what neighbours have in common, and has no width to choose.
+ * @param worse by how much B was worse, update after update, `count` of them; fewer than MIXT_JUDGE_SERIES_LEAST, or one
+ *  that is not finite, decide nothing. @param margin, @param unit as of mixt_judge_worse.
+ */
+enum { MIXT_JUDGE_SERIES_LEAST = 8 };
+mixt_judgement mixt__judge_series(const double *worse, int64_t count, double margin, mixt_unit unit);
 /** As JSON; what memory fails for is not whole (store/json.h). */
 json_t *mixt__judgement_object(const mixt_judgement *judgement);
 /** From such an object. @return false where it is none */

@@ -10,11 +10,11 @@
 
 enum { NUMBER = 40, SENTENCE = 400 };
 
-enum { STATISTICS = 5 };
+enum { STATISTICS = 5, EVIDENCES = 4 };
 
 static const char *const claims[MIXT_CLAIM_COUNT] = {"safe", "faster", "smaller", "cheaper"};
 static const char *const verdicts[] = {"undecided", "yes", "no"};
-static const char *const evidences[] = {"predicted", "measured once", "paired over seeds"};
+static const char *const evidences[] = {"predicted", "measured once", "paired over seeds", "replayed"};
 static const char *const units[] = {"share", "points", "times", "plain"};
 static const char *const statistics[STATISTICS] = {"loss", "accuracy lost", "speed", "memory saved", "cost saved"};
 
@@ -30,7 +30,7 @@ const char *mixt_verdict_name(mixt_verdict verdict)
 
 const char *mixt_evidence_name(mixt_evidence evidence)
 {
-    return (unsigned)evidence <= MIXT_EVIDENCE_PAIRED ? evidences[evidence] : "?";
+    return (unsigned)evidence <= MIXT_EVIDENCE_REPLAYED ? evidences[evidence] : "?";
 }
 
 static const char *unit_name(mixt_unit unit)
@@ -80,7 +80,9 @@ static void evidence_text(char text[SENTENCE], const mixt_judgement *j)
 {
     int used = j->evidence == MIXT_EVIDENCE_PAIRED ? snprintf(text, SENTENCE, "%lld pairs", (long long)j->pairs)
                                                    : snprintf(text, SENTENCE, "%s", mixt_evidence_name(j->evidence));
-    if (j->updates > 0)
+    if (j->evidence == MIXT_EVIDENCE_REPLAYED)
+        snprintf(text, SENTENCE, j->updates ? "%lld updates of this run, replayed" : "replayed", (long long)j->updates);
+    else if (j->updates > 0)
         used += snprintf(text + used, (size_t)(SENTENCE - used), " of %lld updates%s", (long long)j->updates,
                          j->evidence == MIXT_EVIDENCE_PAIRED ? " each" : "");
     if (j->verdict == MIXT_VERDICT_YES && j->claim == MIXT_CLAIM_SAFE && j->evidence == MIXT_EVIDENCE_PAIRED)
@@ -166,9 +168,9 @@ static int find_name(const json_t *o, const char *key, const char *const *names,
 bool mixt__judgement_read(const json_t *o, mixt_judgement *j)
 {
     int claim = find_name(o, "claim", claims, MIXT_CLAIM_COUNT), verdict = find_name(o, "verdict", verdicts, 3);
-    int evidence = find_name(o, "evidence", evidences, 3), unit = find_name(o, "unit", units, 4);
+    int evidence = find_name(o, "evidence", evidences, EVIDENCES), unit = find_name(o, "unit", units, 4);
     int statistic = find_name(o, "statistic", statistics, STATISTICS);
-    if (claim == MIXT_CLAIM_COUNT || verdict == 3 || evidence == 3 || unit == 4)
+    if (claim == MIXT_CLAIM_COUNT || verdict == 3 || evidence == EVIDENCES || unit == 4)
         return false;
     const json_t *needs = json_object_get(o, "needs");
     *j = (mixt_judgement){

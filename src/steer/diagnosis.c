@@ -452,7 +452,7 @@ static json_t *evidence_of(const mixt_diagnosis *d)
                           (json_int_t)d->step, "good", (json_int_t)d->good, "loss", number(d->value), "usual",
                           number(d->usual), "fp32", number(d->fp32), "layers", layers, "op", text_or_null(d->op),
                           "parameter", text_or_null(d->parameter));
-    if (d->judged.pairs)
+    if (d->judged.updates)
         mixt__json_set(o, "judgement", mixt__judgement_object(&d->judged));
     if (d->rank >= 0)
         mixt__json_set(o, "rank", json_integer(d->rank));

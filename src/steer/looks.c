@@ -109,10 +109,10 @@ static int64_t wait(int64_t first, int64_t times)
     return first << (times < 20 ? times : 20);
 }
 
-void mixt__looks_measured(mixt__looks *l, int64_t step, int64_t pairs, bool cleared)
+void mixt__looks_measured(mixt__looks *l, int64_t step, int64_t updates, bool cleared)
 {
-    l->free = step + (!pairs ? AGAIN : wait(cleared ? CLEARED : AGAIN, l->asked));
-    l->asked += pairs > 0;
+    l->free = step + (!updates ? AGAIN : wait(cleared ? CLEARED : AGAIN, l->asked));
+    l->asked += updates > 0;
     l->close = 0;
     l->next = cleared ? scheduled(step) : l->free;
     for (int64_t i = 0; i < l->count && cleared; i++)

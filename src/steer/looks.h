@@ -38,9 +38,9 @@ bool mixt__looks_due(const mixt__looks *looks, int64_t step);
 mixt_status mixt__looks_take(mixt__looks *looks, int64_t step, const mixt__glance *look, bool *suspects);
 /** The suspected layers of the newest look, the worst first. @return how many, `most` at most */
 int mixt__looks_suspects(const mixt__looks *looks, const char **names, int most);
-/** A suspicion was measured after update `step`. @param pairs that it rests on; 0: it was too early
+/** A suspicion was measured after update `step`. @param updates that it rests on; 0: it was too early
  *  @param cleared it means nothing: not to be measured again soon */
-void mixt__looks_measured(mixt__looks *looks, int64_t step, int64_t pairs, bool cleared);
+void mixt__looks_measured(mixt__looks *looks, int64_t step, int64_t updates, bool cleared);
 /** Something else is computed from here on: what was seen before means nothing. */
 void mixt__looks_restart(mixt__looks *looks, int64_t step);
 

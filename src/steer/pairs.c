@@ -8,9 +8,8 @@
 #include <math.h>
 
 enum {
-    BLOCKS = 8,   // that pairs of updates are put together in, ...
-    SHORTEST = 2, // ... of so many updates at least
-    FEWEST = 16,  // updates that tell anything
+    FEWEST = 2 * MIXT_JUDGE_SERIES_LEAST, // updates that tell anything
+    NEWEST = 8,                           // what is told of losses is the last eighth of those that are judged
 };
 static const double tiny = 0.02; // of the first loss: what lies below is held against that
 
@@ -26,42 +25,21 @@ static mixt_status replay(mixt__replay *r, int64_t from, int64_t updates, double
     return MIXT_OK;
 }
 
-/** The second half of the updates, in blocks: how much worse the trace is. @return how many blocks; 0: too few */
-static int64_t put_together(const double *losses, double floor, double worse[BLOCKS], mixt__pairs *p)
+/** The second half of the updates: the first half is for what is lost to have an effect. `floor` is a loss below which
+ *  nothing is held against the loss itself. */
+static void judge(double *losses, double floor, double margin, mixt__pairs *p)
 {
-    int64_t updates = p->updates, half = updates / 2, size = half / BLOCKS, count = BLOCKS;
-    if (size < SHORTEST) {
-        size = SHORTEST;
-        count = half / SHORTEST;
+    int64_t half = p->updates / 2, newest = half / NEWEST > 0 ? half / NEWEST : 1;
+    double *fp32 = losses + p->updates - half, *low = fp32 + p->updates, level = 0;
+    p->low = p->fp32 = 0;
+    for (int64_t i = 0; i < half; i++) {
+        level += fp32[i] / (double)half;
+        p->low += i >= half - newest ? low[i] / (double)newest : 0;
+        p->fp32 += i >= half - newest ? fp32[i] / (double)newest : 0;
     }
-    for (int64_t b = 0; b < count; b++) {
-        double fp32 = 0, low = 0;
-        for (int64_t i = updates - (b + 1) * size; i < updates - b * size; i++) {
-            fp32 += losses[i] / (double)size;
-            low += losses[updates + i] / (double)size;
-        }
-        worse[b] = (low - fp32) / fmax(fabs(fp32), floor);
-        if (b == 0) {
-            p->low = low;
-            p->fp32 = fp32;
-        }
-    }
-    p->judgement.updates = size;
-    return count;
-}
-
-static mixt_status judge(const double *losses, double began, double margin, mixt__pairs *p)
-{
-    double worse[BLOCKS];
-    int64_t count = put_together(losses, began > 0 ? tiny * began : 1e-30, worse, p), size = p->judgement.updates;
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(worse[i]))
-            return MIXT_OK; // not a matter of a little more or less
-    if (count < 2)
-        return MIXT_OK;
-    MIXT_TRY(mixt_judge_worse(worse, count, margin, MIXT_UNIT_SHARE, &p->judgement));
-    p->judgement.updates = size;
-    return MIXT_OK;
+    for (int64_t i = 0; i < half; i++)
+        low[i] = (low[i] - fp32[i]) / fmax(fabs(level), floor);
+    p->judgement = mixt__judge_series(low, half, margin, MIXT_UNIT_SHARE);
 }
 
 /** From one state. */
@@ -71,14 +49,14 @@ static mixt_status measure_from(mixt__replay *r, int64_t from, int64_t last, dou
     p->from = from;
     p->updates = last - from;
     p->replayed += p->updates;
-    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_MEASURED);
+    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_REPLAYED);
     double *losses = mixt__alloc((size_t)(2 * p->updates) * sizeof *losses);
     mixt_status status = mixt__consensus_agree(
         r->ring->trainer, losses ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of a replay"));
     if (status == MIXT_OK)
         status = replay(r, from, p->updates, losses);
     if (status == MIXT_OK)
-        status = judge(losses, began, margin, p);
+        judge(losses, began > 0 ? tiny * began : 1e-30, margin, p);
     mixt__free(losses);
     return status;
 }
@@ -109,7 +87,7 @@ mixt_status mixt__pairs_measure(mixt__snapshots *ring, const mixt_data *data, do
     mixt__trainer *t = ring->trainer;
     mixt__replay r = {.ring = ring, .data = data};
     *p = (mixt__pairs){.from = -1};
-    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_MEASURED);
+    p->judgement = mixt_judge_value(MIXT_CLAIM_SAFE, NAN, margin, MIXT_EVIDENCE_REPLAYED);
     mixt__snapshots_check(ring);
     int64_t oldest = mixt__snapshots_oldest(ring);
     if (oldest < 0 || mixt__trainer_steps(t) - oldest < FEWEST)

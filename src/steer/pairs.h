@@ -2,7 +2,8 @@
  *
  * From each good state the updates since are computed once more in FP32, on the same batches with the same random
  * numbers; the first that shows FP32 to be better counts.
- * Losses are compared update by update, in blocks, so that hard batches count on neither side.
+ * Losses are compared update by update, so that hard batches count on neither side; how sure that is, is judged as of
+ * numbers that depend on their neighbours (mixt__judge_series): weights of one update are those of the next, nearly.
  */
 #ifndef MIXT_STEER_PAIRS_H
 #define MIXT_STEER_PAIRS_H

@@ -49,6 +49,54 @@ static void test_worse(void **state)
     assert_true(j.needs >= MIXT_STATS_PAIRS_MIN - 1);
 }
 
+/** Numbers that depend on the one before: how often a mean at the margin is called worse, and how often one above it.
+ */
+static void test_series(void **state)
+{
+    enum { SERIES = 2000 };
+    static const struct {
+        int64_t length;
+        double share; // that a number has of the one before
+        double by_chance, seen;
+    } cases[] = {{16, 0, 0.01, 0.95}, {16, 0.5, 0.03, 0.9}, {64, 0.5, 0.015, 0.99}, {64, 0.8, 0.03, 0.9}};
+    mixt_judgement j;
+    double worse[64];
+    mixt__rng rng = mixt__rng_start(mixt__rng_key(78, 1, 1));
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        int64_t n = cases[c].length, wrong[2] = {0, 0}, missed = 0;
+        for (int s = 0; s < SERIES; s++) {
+            double at = 0;
+            for (int64_t i = 0; i < n; i++) {
+                double fresh = (double)mixt__rng_normal(&rng), share = i ? cases[c].share : 0;
+                at = share * at + sqrt(1 - share * share) * fresh;
+                worse[i] = 0.005 + 0.004 * at;
+            }
+            mixt_verdict verdict = mixt__judge_series(worse, n, 0.005, MIXT_UNIT_SHARE).verdict;
+            wrong[0] += verdict == MIXT_VERDICT_NO;
+            wrong[1] += verdict == MIXT_VERDICT_YES;
+            for (int64_t i = 0; i < n; i++)
+                worse[i] += 0.015;
+            missed += mixt__judge_series(worse, n, 0.005, MIXT_UNIT_SHARE).verdict != MIXT_VERDICT_NO;
+        }
+        print_message(
+            "%lld numbers, %g of the one before: %.2f%% called worse, %.2f%% not worse at the margin; %.2f%% of "
+            "those that are worse are not seen\n",
+            (long long)n, cases[c].share, 100.0 * (double)wrong[0] / SERIES, 100.0 * (double)wrong[1] / SERIES,
+            100.0 * (double)missed / SERIES);
+        assert_true((double)wrong[0] <= cases[c].by_chance * SERIES && (double)wrong[1] <= cases[c].by_chance * SERIES);
+        assert_true((double)missed <= (1 - cases[c].seen) * SERIES);
+    }
+    for (int i = 0; i < 8; i++)
+        worse[i] = 0.02 + 0.001 * (i % 2);
+    j = mixt__judge_series(worse, 8, 0.005, MIXT_UNIT_SHARE);
+    assert_int_equal(j.verdict, MIXT_VERDICT_NO);
+    assert_text(&j, "safe: no; loss +2.05% (+2.01% to +2.09%), margin 0.5%; 8 updates of this run, replayed");
+    assert_int_equal(mixt__judge_series(worse, 7, 0.005, MIXT_UNIT_SHARE).verdict, MIXT_VERDICT_UNDECIDED);
+    worse[3] = NAN;
+    assert_int_equal(mixt__judge_series(worse, 8, 0.005, MIXT_UNIT_SHARE).verdict, MIXT_VERDICT_UNDECIDED);
+}
+
 static void test_ratios(void **state)
 {
     (void)state;
@@ -167,8 +215,8 @@ static void test_finalists(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_worse), cmocka_unit_test(test_ratios),
-                                       cmocka_unit_test(test_values), cmocka_unit_test(test_json),
-                                       cmocka_unit_test(test_finalists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_worse),  cmocka_unit_test(test_ratios),
+                                       cmocka_unit_test(test_series), cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_json),   cmocka_unit_test(test_finalists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static mixt_status measure(mixt_run *run, bool suspects, mixt_decision *decision
     MIXT_TRY(status);
     s->spent += d.replayed;
     if (suspects)
-        mixt__looks_measured(&s->looks, d.step, d.judged.pairs, d.judged.high < MIXT_PAIRS_MARGIN);
+        mixt__looks_measured(&s->looks, d.step, d.judged.updates, d.judged.high < MIXT_PAIRS_MARGIN);
     if (d.kind != MIXT_DIAGNOSIS_PRECISION)
         return MIXT_OK;
     mixt__run_tell_diagnosis(run, d.step, &d);
