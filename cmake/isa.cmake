@@ -14,6 +14,8 @@ set(MIXT_SET_amx ${MIXT_SET_avx512bf16} -mamx-tile -mamx-bf16)
 set(MIXT_ONE_SOURCE
     "backend/cpu/attention/cached_kernel.c avx2 avx512"
     "backend/cpu/attention/kernel.c avx2 avx512 avx512bf16 amx"
+    "backend/cpu/conv/depthwise.c avx2 avx512"
+    "backend/cpu/conv/depthwise_weight.c avx2 avx512"
     "backend/cpu/core/rows_loops.c scalar avx2 avx512"
     "backend/cpu/gemm/rows_kernel.c avx2 avx512"
     "backend/cpu/loss/head_kernel.c avx2 avx512"

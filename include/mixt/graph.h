@@ -101,15 +101,89 @@ typedef struct mixt_conv2d_options {
     bool no_bias;
     float init; /**< standard deviation of the weights, the bias then begins at 0; default MIXT_AUTO: both uniform in
                      ±1/sqrt(inputs) */
+    int64_t groups;   /**< channels and outputs are split into so many parts, each of which sees itself alone; as many
+                           as there are channels: depthwise. Default 1 */
+    int64_t dilation; /**< from one element of the kernel to the next; default 1 */
+    int64_t stride_h, stride_w;                       /**< default MIXT_AUTO: stride */
+    int64_t dilation_h, dilation_w;                   /**< default MIXT_AUTO: dilation */
+    int64_t pad_top, pad_bottom, pad_left, pad_right; /**< default MIXT_AUTO: pad */
 } mixt_conv2d_options;
 MIXT_API void mixt_conv2d_options_default(mixt_conv2d_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_conv2d_options                                                                              \
     .struct_size = sizeof(mixt_conv2d_options), .kernel_h = MIXT_AUTO, .kernel_w = MIXT_AUTO, .stride = 1,             \
-    .init = MIXT_AUTO
-/** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C) and name.bias. */
+    .init = MIXT_AUTO, .groups = 1, .dilation = 1, .stride_h = MIXT_AUTO, .stride_w = MIXT_AUTO,                       \
+    .dilation_h = MIXT_AUTO, .dilation_w = MIXT_AUTO, .pad_top = MIXT_AUTO, .pad_bottom = MIXT_AUTO,                   \
+    .pad_left = MIXT_AUTO, .pad_right = MIXT_AUTO
+/** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C / groups) and name.bias. */
 MIXT_API mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
 #define mixt_conv2d(b, name, x, ...)                                                                                   \
     mixt_conv2d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv2d_options, __VA_ARGS__))
+/** The same with a weight (channels, kh, kw, C / groups) and a bias (channels) that are values already; bias may be the
+ *  null value. Of the options those of channels, kernel, bias and init do not count. */
+MIXT_API mixt_value mixt_conv2d_of_with(mixt_builder *b, mixt_value x, mixt_value weight, mixt_value bias,
+                                        const mixt_conv2d_options *o);
+#define mixt_conv2d_of(b, x, weight, bias, ...)                                                                        \
+    mixt_conv2d_of_with((b), (x), (weight), (bias), MIXT_OPTIONS_AT(mixt_conv2d_options, __VA_ARGS__))
+
+typedef struct mixt_conv_transpose2d_options {
+    size_t struct_size;
+    int64_t channels;           /**< outputs; required */
+    int64_t kernel;             /**< height and width; required unless kernel_h and kernel_w are given */
+    int64_t kernel_h, kernel_w; /**< default MIXT_AUTO: kernel */
+    int64_t stride;             /**< how many times larger the result is; default 1 */
+    int64_t pad;                /**< taken off on each side; default 0 */
+    int64_t output_pad; /**< added at the bottom and at the right; below the stride or the dilation; default 0 */
+    bool no_bias;
+    float init; /**< standard deviation of the weights, the bias then begins at 0; default MIXT_AUTO: both uniform in
+                     ±1/sqrt(channels / groups · kh · kw) */
+    int64_t groups;                                   /**< default 1 */
+    int64_t dilation;                                 /**< default 1 */
+    int64_t stride_h, stride_w;                       /**< default MIXT_AUTO: stride */
+    int64_t dilation_h, dilation_w;                   /**< default MIXT_AUTO: dilation */
+    int64_t pad_top, pad_bottom, pad_left, pad_right; /**< default MIXT_AUTO: pad */
+    int64_t output_pad_h, output_pad_w;               /**< default MIXT_AUTO: output_pad */
+} mixt_conv_transpose2d_options;
+MIXT_API void mixt_conv_transpose2d_options_default(mixt_conv_transpose2d_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_conv_transpose2d_options                                                                    \
+    .struct_size = sizeof(mixt_conv_transpose2d_options), .kernel_h = MIXT_AUTO, .kernel_w = MIXT_AUTO, .stride = 1,   \
+    .init = MIXT_AUTO, .groups = 1, .dilation = 1, .stride_h = MIXT_AUTO, .stride_w = MIXT_AUTO,                       \
+    .dilation_h = MIXT_AUTO, .dilation_w = MIXT_AUTO, .pad_top = MIXT_AUTO, .pad_bottom = MIXT_AUTO,                   \
+    .pad_left = MIXT_AUTO, .pad_right = MIXT_AUTO, .output_pad_h = MIXT_AUTO, .output_pad_w = MIXT_AUTO
+/** Transposed convolution: the gradient of a convolution with respect to its source, as a layer. (N, H, W, C) → (N, H',
+ *  W', channels) with H' = (H - 1) · stride + dilation · (kh - 1) + 1 + output_pad - pads. Parameters name.weight (C,
+ * kh, kw, channels / groups) and name.bias. */
+MIXT_API mixt_value mixt_conv_transpose2d_with(mixt_builder *b, const char *name, mixt_value x,
+                                               const mixt_conv_transpose2d_options *o);
+#define mixt_conv_transpose2d(b, name, x, ...)                                                                         \
+    mixt_conv_transpose2d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv_transpose2d_options, __VA_ARGS__))
+/** The same with a weight (C, kh, kw, channels / groups) and a bias that are values already: see mixt_conv2d_of_with.
+ */
+MIXT_API mixt_value mixt_conv_transpose2d_of_with(mixt_builder *b, mixt_value x, mixt_value weight, mixt_value bias,
+                                                  const mixt_conv_transpose2d_options *o);
+#define mixt_conv_transpose2d_of(b, x, weight, bias, ...)                                                              \
+    mixt_conv_transpose2d_of_with((b), (x), (weight), (bias),                                                          \
+                                  MIXT_OPTIONS_AT(mixt_conv_transpose2d_options, __VA_ARGS__))
+
+typedef struct mixt_conv1d_options {
+    size_t struct_size;
+    int64_t channels; /**< outputs; required */
+    int64_t kernel;   /**< required */
+    int64_t stride;   /**< default 1 */
+    int64_t pad;      /**< zeros at each end; default 0 */
+    bool no_bias;
+    float init;                 /**< as in mixt_conv2d_options */
+    int64_t groups, dilation;   /**< default 1 */
+    int64_t pad_begin, pad_end; /**< default MIXT_AUTO: pad */
+} mixt_conv1d_options;
+MIXT_API void mixt_conv1d_options_default(mixt_conv1d_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_conv1d_options                                                                              \
+    .struct_size = sizeof(mixt_conv1d_options), .stride = 1, .init = MIXT_AUTO, .groups = 1, .dilation = 1,            \
+    .pad_begin = MIXT_AUTO, .pad_end = MIXT_AUTO
+/** (N, T, C) → (N, T', channels): a convolution of planes of one row. Parameters name.weight (channels, 1, kernel,
+ *  C / groups) and name.bias. */
+MIXT_API mixt_value mixt_conv1d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv1d_options *o);
+#define mixt_conv1d(b, name, x, ...)                                                                                   \
+    mixt_conv1d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv1d_options, __VA_ARGS__))
 
 typedef struct mixt_conv3d_options {
     size_t struct_size;
@@ -123,15 +197,31 @@ typedef struct mixt_conv3d_options {
     bool no_bias;
     float init; /**< standard deviation of the weights, the bias then begins at 0; default MIXT_AUTO: both uniform in
                      ±1/sqrt(inputs) */
+    int64_t groups, dilation;                         /**< as in mixt_conv2d_options; default 1 */
+    int64_t kernel_h, kernel_w;                       /**< default MIXT_AUTO: kernel */
+    int64_t stride_h, stride_w;                       /**< default MIXT_AUTO: stride */
+    int64_t dilation_d, dilation_h, dilation_w;       /**< default MIXT_AUTO: dilation */
+    int64_t pad_front, pad_back;                      /**< of depth; default MIXT_AUTO: pad_d */
+    int64_t pad_top, pad_bottom, pad_left, pad_right; /**< default MIXT_AUTO: pad */
 } mixt_conv3d_options;
 MIXT_API void mixt_conv3d_options_default(mixt_conv3d_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_conv3d_options                                                                              \
     .struct_size = sizeof(mixt_conv3d_options), .kernel_d = MIXT_AUTO, .stride = 1, .stride_d = MIXT_AUTO,             \
-    .init = MIXT_AUTO
-/** (N, D, H, W, C) → (N, D', H', W', channels). Parameters name.weight (channels, kd, kh, kw, C) and name.bias. */
+    .init = MIXT_AUTO, .groups = 1, .dilation = 1, .kernel_h = MIXT_AUTO, .kernel_w = MIXT_AUTO,                       \
+    .stride_h = MIXT_AUTO, .stride_w = MIXT_AUTO, .dilation_d = MIXT_AUTO, .dilation_h = MIXT_AUTO,                    \
+    .dilation_w = MIXT_AUTO, .pad_front = MIXT_AUTO, .pad_back = MIXT_AUTO, .pad_top = MIXT_AUTO,                      \
+    .pad_bottom = MIXT_AUTO, .pad_left = MIXT_AUTO, .pad_right = MIXT_AUTO
+/** (N, D, H, W, C) → (N, D', H', W', channels). Parameters name.weight (channels, kd, kh, kw, C / groups) and
+ * name.bias. */
 MIXT_API mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o);
 #define mixt_conv3d(b, name, x, ...)                                                                                   \
     mixt_conv3d_with((b), (name), (x), MIXT_OPTIONS_AT(mixt_conv3d_options, __VA_ARGS__))
+/** The same with a weight (channels, kd, kh, kw, C / groups) and a bias that are values already: see
+ *  mixt_conv2d_of_with. */
+MIXT_API mixt_value mixt_conv3d_of_with(mixt_builder *b, mixt_value x, mixt_value weight, mixt_value bias,
+                                        const mixt_conv3d_options *o);
+#define mixt_conv3d_of(b, x, weight, bias, ...)                                                                        \
+    mixt_conv3d_of_with((b), (x), (weight), (bias), MIXT_OPTIONS_AT(mixt_conv3d_options, __VA_ARGS__))
 
 typedef struct mixt_norm_options {
     size_t struct_size;

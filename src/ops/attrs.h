@@ -40,30 +40,53 @@ typedef struct mixt__matmul_attrs {
     mixt__epilogue epilogue;
 } mixt__matmul_attrs;
 
+/** One spatial axis of a convolution. A dilation of 0 is one of 1. */
+typedef struct mixt__conv_axis {
+    int64_t kernel, stride, dilation;
+    int64_t pad, pad_end; // zeros before and behind
+    int64_t src;          // size of the forward input: the data gradient needs it
+} mixt__conv_axis;
+
+/** groups: channels and outputs are split into so many equal parts, each output sees its own part's channels alone.
+ *  0: 1. The weight is (O, KH, KW, C / groups). */
 typedef struct mixt__conv2d_attrs {
-    int64_t kernel_h, kernel_w, stride, pad;
+    mixt__conv_axis h, w;
+    int64_t groups;
     bool bias;
-    int64_t src_h, src_w; // of the forward input: the data gradient needs them
 } mixt__conv2d_attrs;
 
-/** Of conv3d: what a plane's fields are to height and width, the others are to depth. */
 typedef struct mixt__conv3d_attrs {
     mixt__conv2d_attrs plane; // first, so that a pointer to the whole is one to it
-    int64_t kernel_d, stride_d, pad_d, src_d;
+    mixt__conv_axis d;
 } mixt__conv3d_attrs;
+
+static inline int64_t mixt__conv_dilation(const mixt__conv_axis *axis)
+{
+    return axis->dilation ? axis->dilation : 1;
+}
+
+static inline int64_t mixt__conv_groups(const mixt__conv2d_attrs *attrs)
+{
+    return attrs->groups ? attrs->groups : 1;
+}
 
 /** Which of the three ops of a convolution, whatever its dimensions. */
 typedef enum mixt__conv_kind { MIXT_CONV_FORWARD, MIXT_CONV_GRAD_SRC, MIXT_CONV_GRAD_WEIGHT } mixt__conv_kind;
 
-/** All sizes of a convolution: src (N, D, H, W, C), weight (O, KD, KH, KW, C), dst (N, D', H', W', O). In conv2d depth
- *  is 1: its sizes are those of one plane. */
+/** All sizes of a convolution: src (N, D, H, W, C), weight (O, KD, KH, KW, C / groups), dst (N, D', H', W', O). In
+ * conv2d depth is 1: its sizes are those of one plane. Padding behind follows from the size of dst. */
 typedef struct mixt__conv {
     mixt__conv_kind kind;
     int64_t n, d, h, w, c;                // src, grad_src
     int64_t out_d, out_h, out_w, o;       // dst, grad_dst
     int64_t kernel_d, kernel_h, kernel_w; // weight, grad_weight
-    int64_t stride, pad;                  // of height and width
+    int64_t stride, pad;                  // of height; of width too unless `uneven`
+    int64_t stride_w, pad_w;
     int64_t stride_d, pad_d;
+    int64_t dilation_d, dilation_h, dilation_w;
+    int64_t groups;
+    bool uneven; // strides or paddings of height and width differ, or of their two sides
+    bool dilated;
     bool volume; // conv3d
     bool bias;   // forward: a third input
 } mixt__conv;
@@ -73,31 +96,49 @@ static inline mixt__conv mixt__conv_sizes(mixt__conv_kind kind, const void *attr
                                           const mixt__shape *second, const mixt__shape *out)
 {
     const mixt__conv2d_attrs *plane = (const mixt__conv2d_attrs *)attrs;
+    const mixt__conv_axis *y = &plane->h, *x = &plane->w;
     const mixt__shape *src = kind == MIXT_CONV_GRAD_SRC ? out : first;
     const mixt__shape *dst = kind == MIXT_CONV_FORWARD ? out : kind == MIXT_CONV_GRAD_SRC ? first : second;
     const int64_t *s = src->dims + src->rank - 3, *t = dst->dims + dst->rank - 3; // height, width, channels
     mixt__conv v = {.kind = kind, .n = src->dims[0], .d = 1, .h = s[0], .w = s[1], .c = s[2]};
-    v.out_d = 1;
+    v.out_d = v.kernel_d = v.stride_d = v.dilation_d = 1;
     v.out_h = t[0];
     v.out_w = t[1];
     v.o = t[2];
-    v.kernel_d = 1;
-    v.kernel_h = plane->kernel_h;
-    v.kernel_w = plane->kernel_w;
-    v.stride = plane->stride;
-    v.pad = plane->pad;
-    v.stride_d = 1;
+    v.kernel_h = y->kernel;
+    v.kernel_w = x->kernel;
+    v.stride = y->stride;
+    v.stride_w = x->stride;
+    v.pad = y->pad;
+    v.pad_w = x->pad;
+    v.dilation_h = mixt__conv_dilation(y);
+    v.dilation_w = mixt__conv_dilation(x);
+    v.groups = mixt__conv_groups(plane);
+    v.uneven = y->stride != x->stride || y->pad != x->pad || y->pad != y->pad_end || x->pad != x->pad_end;
     v.volume = src->rank == 5;
     v.bias = kind == MIXT_CONV_FORWARD && plane->bias;
     if (v.volume) {
-        const mixt__conv3d_attrs *at = (const mixt__conv3d_attrs *)attrs;
+        const mixt__conv_axis *z = &((const mixt__conv3d_attrs *)attrs)->d;
         v.d = src->dims[1];
         v.out_d = dst->dims[1];
-        v.kernel_d = at->kernel_d;
-        v.stride_d = at->stride_d;
-        v.pad_d = at->pad_d;
+        v.kernel_d = z->kernel;
+        v.stride_d = z->stride;
+        v.pad_d = z->pad;
+        v.dilation_d = mixt__conv_dilation(z);
+        v.uneven = v.uneven || z->pad != z->pad_end;
     }
+    v.dilated = v.dilation_d > 1 || v.dilation_h > 1 || v.dilation_w > 1;
     return v;
+}
+
+/** What of a convolution a kernel does not take that knows one group, no dilation and, unless `uneven`, one stride and
+ * one padding; NULL: nothing. */
+static inline const char *mixt__conv_unusual(const mixt__conv *v, bool uneven)
+{
+    return v->groups > 1          ? "not in groups"
+           : v->dilated           ? "not dilated"
+           : v->uneven && !uneven ? "only one stride and one padding on all sides"
+                                  : (const char *)0;
 }
 
 typedef enum mixt__pool_kind { MIXT_POOL_MAX, MIXT_POOL_AVG } mixt__pool_kind;

@@ -50,6 +50,24 @@ static mixt_value convnet(mixt_builder *b, mixt_value x)
     return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
 }
 
+/** Groups, dilations, paddings of each side, sequences, and convolutions that enlarge. */
+static mixt_value convolutions(mixt_builder *b, mixt_value x) // (2, 6, 5, 4)
+{
+    x = mixt_conv2d(b, "deep", x, .channels = 4, .kernel = 3, .pad = 1, .groups = 4, .stride_w = 2, .pad_bottom = 2);
+    x = mixt_tanh(b, mixt_conv2d(b, "groups", x, .channels = 6, .kernel = 2, .dilation_h = 2, .groups = 2));
+    mixt_value up = mixt_conv_transpose2d(b, "up", x, .channels = 3, .kernel = 3, .stride = 2, .pad = 1,
+                                          .output_pad = 1, .groups = 3);
+    mixt_value t = mixt_param(b, "t", .rank = 4, .dims = {6, 2, 1, 3}, .normal = 1);
+    mixt_value wide = mixt_conv_transpose2d_of(b, x, t, (mixt_value){0}, .dilation = 2, .stride_w = 3);
+    mixt_value c = mixt_param(b, "c", .rank = 4, .dims = {2, 1, 1, 3}, .normal = 1);
+    mixt_value bias = mixt_param(b, "z", .rank = 1, .dims = {2}, .normal = 1);
+    wide = mixt_conv2d_of(b, wide, c, bias, .stride_h = 2);
+    mixt_value rows = mixt_reshape(b, up, 3, (int64_t[]){2, -1, 3});
+    rows = mixt_conv1d(b, "row", rows, .channels = 6, .kernel = 3, .groups = 3, .pad_begin = 2, .dilation = 2);
+    mixt_value parts[2] = {mixt_flatten(b, mixt_tanh(b, rows)), mixt_flatten(b, mixt_tanh(b, wide))};
+    return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
+}
+
 static mixt_value clips(mixt_builder *b, mixt_value x)
 {
     x = mixt_relu(b, mixt_conv3d(b, "conv1", x, .channels = 3, .kernel = 3, .pad = 1, .pad_d = 1));
@@ -196,6 +214,7 @@ static const problem_spec specs[] = {
     {"mlp", mlp, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {3, 6}}, {1, {3}}, 0, 4, NULL},
     {"classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {5, 6}}, {1, {5}}, 0, 4, NULL},
     {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4, NULL},
+    {"convolutions", convolutions, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 4}}, {1, {2}}, 0, 4, NULL},
     {"clips", clips, MIXT_LOSS_CROSS_ENTROPY, 0, {5, {2, 4, 5, 4, 2}}, {1, {2}}, 0, 4, NULL},
     {"llama", llama, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},

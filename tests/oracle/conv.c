@@ -3,7 +3,23 @@
 #include "oracle/oracle.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/** One axis from the keys `name`, `name_h` and the like; `pad_end` alone is behind on all axes. */
+static mixt__conv_axis axis_of(test_case *c, const char *suffix, const mixt__conv_axis *all, int64_t src)
+{
+    char key[32];
+#define KEY(name) (snprintf(key, sizeof key, "%s_%s", name, suffix), key)
+    mixt__conv_axis at = {.src = src};
+    at.kernel = problem_int(c, KEY("kernel"), all->kernel);
+    at.stride = problem_int(c, KEY("stride"), all->stride);
+    at.dilation = problem_int(c, KEY("dilation"), all->dilation);
+    at.pad = problem_int(c, KEY("pad"), suffix[0] == 'd' ? 0 : all->pad);
+    at.pad_end = problem_int(c, KEY("pad_end"), all->pad_end < 0 ? at.pad : all->pad_end);
+#undef KEY
+    return at;
+}
 
 /** Fills the attributes and inputs of conv2d or, with a source of five dimensions, conv3d. */
 static void make(test_case *c)
@@ -12,23 +28,19 @@ static void make(test_case *c)
     mixt__conv3d_attrs *whole = &c->attrs.conv3d;
     mixt__conv2d_attrs *at = &whole->plane;
     bool deep = !strcmp(c->op->name, "conv3d");
-    int64_t kernel = problem_int(c, "kernel", 1), channels = problem_int(c, "channels", 1);
-    *at = (mixt__conv2d_attrs){.kernel_h = problem_int(c, "kernel_h", kernel),
-                               .kernel_w = problem_int(c, "kernel_w", kernel)};
-    at->stride = problem_int(c, "stride", 1);
-    at->pad = problem_int(c, "pad", 0);
-    at->bias = problem_int(c, "bias", 0) != 0;
-    at->src_h = x.dims[deep + 1];
-    at->src_w = x.dims[deep + 2];
+    mixt__conv_axis all = {problem_int(c, "kernel", 1), problem_int(c, "stride", 1),   problem_int(c, "dilation", 1),
+                           problem_int(c, "pad", 0),    problem_int(c, "pad_end", -1), 0};
+    int64_t channels = problem_int(c, "channels", 1);
+    *at = (mixt__conv2d_attrs){.groups = problem_int(c, "groups", 1), .bias = problem_int(c, "bias", 0) != 0};
+    at->h = axis_of(c, "h", &all, x.dims[deep + 1]);
+    at->w = axis_of(c, "w", &all, x.dims[deep + 2]);
     case_input(c, c->dtype, x);
     if (deep) {
-        whole->kernel_d = problem_int(c, "kernel_d", kernel);
-        whole->stride_d = problem_int(c, "stride_d", at->stride);
-        whole->pad_d = problem_int(c, "pad_d", 0);
-        whole->src_d = x.dims[1];
-        case_input(c, c->dtype, (mixt__shape){5, {channels, whole->kernel_d, at->kernel_h, at->kernel_w, x.dims[4]}});
+        whole->d = axis_of(c, "d", &all, x.dims[1]);
+        case_input(c, c->dtype,
+                   (mixt__shape){5, {channels, whole->d.kernel, at->h.kernel, at->w.kernel, x.dims[4] / at->groups}});
     } else {
-        case_input(c, c->dtype, (mixt__shape){4, {channels, at->kernel_h, at->kernel_w, x.dims[3]}});
+        case_input(c, c->dtype, (mixt__shape){4, {channels, at->h.kernel, at->w.kernel, x.dims[3] / at->groups}});
     }
     if (at->bias)
         case_input(c, MIXT_DTYPE_FP32, (mixt__shape){1, {channels}});
@@ -55,22 +67,25 @@ static void each_product(test_case *c, const mixt__shape *x, const mixt__shape *
                          visit_fn *visit)
 {
     const mixt__conv3d_attrs *whole = &c->attrs.conv3d;
-    const mixt__conv2d_attrs *at = &whole->plane;
-    bool deep = x->rank == 5;
-    int64_t dx[5], dw[5], dy[5], stride_d = deep ? whole->stride_d : 1, pad_d = deep ? whole->pad_d : 0;
+    const mixt__conv_axis *h = &whole->plane.h, *v = &whole->plane.w, none = {1, 1, 1, 0, 0, 1},
+                          *d = x->rank == 5 ? &whole->d : &none;
+    int64_t dx[5], dw[5], dy[5], groups = whole->plane.groups;
     volume(x, dx);
     volume(w, dw);
     volume(y, dy);
     for (int64_t i = 0; i < dy[0] * dy[1] * dy[2] * dy[3]; i++) {
         int64_t n = i / (dy[1] * dy[2] * dy[3]), oz = i / dy[3] / dy[2] % dy[1], oy = i / dy[3] % dy[2], ox = i % dy[3];
         for (int64_t k = 0; k < dw[1] * dw[2] * dw[3]; k++) {
-            int64_t sz = oz * stride_d - pad_d + k / dw[3] / dw[2];
-            int64_t sy = oy * at->stride - at->pad + k / dw[3] % dw[2], sx = ox * at->stride - at->pad + k % dw[3];
+            int64_t sz = oz * d->stride - d->pad + k / dw[3] / dw[2] * d->dilation;
+            int64_t sy = oy * h->stride - h->pad + k / dw[3] % dw[2] * h->dilation;
+            int64_t sx = ox * v->stride - v->pad + k % dw[3] * v->dilation;
             if (sz < 0 || sz >= dx[1] || sy < 0 || sy >= dx[2] || sx < 0 || sx >= dx[3])
                 continue;
             for (int64_t o = 0; o < dw[0]; o++)
                 for (int64_t ch = 0; ch < dw[4]; ch++)
-                    visit(c, (tap){i * dw[0] + o, (((n * dx[1] + sz) * dx[2] + sy) * dx[3] + sx) * dx[4] + ch,
+                    visit(c, (tap){i * dw[0] + o,
+                                   (((n * dx[1] + sz) * dx[2] + sy) * dx[3] + sx) * dx[4] + o * groups / dw[0] * dw[4] +
+                                       ch,
                                    (o * dw[1] * dw[2] * dw[3] + k) * dw[4] + ch});
         }
     }
@@ -159,7 +174,7 @@ static void expect_src(test_case *c)
 {
     const mixt__shape *w = &c->in[1].shape;
     each_product(c, &c->out[0].shape, w, &c->in[0].shape, src_product);
-    bound(c, &c->out[0], product(w, 0, w->rank - 1));
+    bound(c, &c->out[0], product(w, 0, w->rank - 1) / (double)c->attrs.conv3d.plane.groups);
 }
 
 static void expect_weight(test_case *c)

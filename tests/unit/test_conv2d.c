@@ -136,7 +136,9 @@ static trial make_trial(const problem *p, const mixt__op *op, mixt_dtype dtype, 
     trial t = {.p = p, .op = op};
     t.out_h = (p->h + 2 * p->pad - p->kernel_h) / p->stride + 1;
     t.out_w = (p->w + 2 * p->pad - p->kernel_w) / p->stride + 1;
-    t.attrs = (mixt__conv2d_attrs){p->kernel_h, p->kernel_w, p->stride, p->pad, p->bias, p->h, p->w};
+    t.attrs = (mixt__conv2d_attrs){.h = {p->kernel_h, p->stride, 1, p->pad, p->pad, p->h},
+                                   .w = {p->kernel_w, p->stride, 1, p->pad, p->pad, p->w},
+                                   .bias = p->bias};
     int64_t src[] = {p->n, p->h, p->w, p->c}, weight[] = {p->o, p->kernel_h, p->kernel_w, p->c},
             dst[] = {p->n, t.out_h, t.out_w, p->o};
     bool grad_src = op == &mixt__op_conv2d_grad_src, grad_weight = op == &mixt__op_conv2d_grad_weight;

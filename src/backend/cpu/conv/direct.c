@@ -60,7 +60,7 @@ static pass forward_pass(const mixt__conv *v, mixt_dtype dtype)
                              .taps_h = v->kernel_h,
                              .taps_w = v->kernel_w,
                              .top = v->pad,
-                             .left = v->pad,
+                             .left = v->pad_w,
                              .out_h = v->out_h,
                              .out_w = v->out_w},
                   .tap_step = 1,
@@ -94,7 +94,7 @@ static pass turned_pass(const mixt__conv *v, mixt_dtype dtype, int64_t py, int64
               .pixel_step = v->stride * v->c};
     mixt__conv_window *w = &s.window;
     phase_taps(v->kernel_h, v->stride, v->pad, py, &s.tap_y, &w->taps_h, &w->top);
-    phase_taps(v->kernel_w, v->stride, v->pad, px, &s.tap_x, &w->taps_w, &w->left);
+    phase_taps(v->kernel_w, v->stride, v->pad_w, px, &s.tap_x, &w->taps_w, &w->left);
     if (w->taps_h == 0 || w->taps_w == 0) { // no tap: zeros, by tiles without units
         w->taps_h = w->taps_w = 0;
         w->top = w->left = 0;
@@ -285,9 +285,11 @@ static bool supports(const mixt__call *call, const char **reason)
         return false;
     if (!mixt__conv_tiles_here())
         *reason = "needs AVX2 or better";
+    else if (mixt__conv_is_special(&v, reason))
+        return false;
     else if (v.stride > MAX_STRIDE && call->op != &mixt__op_conv2d)
         *reason = "its gradient takes strides up to 4";
-    else if (v.kernel_h == 1 && v.kernel_w == 1 && v.stride == 1 && v.pad == 0)
+    else if (v.kernel_h == 1 && v.kernel_w == 1 && v.stride == 1 && v.pad == 0 && v.pad_w == 0)
         *reason = "a 1x1 convolution is a plain matrix product";
     else if (v.out_w < 8 && mixt__conv_patch(&v) >= 2048)
         *reason = "few pixels in a row and long patches: a matrix product reads the weight less often";

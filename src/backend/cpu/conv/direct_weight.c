@@ -51,7 +51,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
                                     .taps_h = v.kernel_h,
                                     .taps_w = v.kernel_w,
                                     .top = v.pad,
-                                    .left = v.pad,
+                                    .left = v.pad_w,
                                     .out_h = v.out_h,
                                     .out_w = v.out_w};
     mixt__conv_window_plan(&p->window);
@@ -192,6 +192,8 @@ static bool supports(const mixt__call *call, const char **reason)
         return false;
     if (!mixt__conv_tiles_here())
         *reason = "needs AVX2 or better";
+    else if (mixt__conv_is_special(&v, reason))
+        return false;
     else if (v.out_h * v.out_w < 128 && v.o * mixt__conv_patch(&v) >= 256 * 1024)
         *reason = "few pixels in an image and a large weight: a matrix product touches its sums less often";
     else if (mixt__isa_level() >= MIXT_ISA_AMX && call->in[0].dtype == MIXT_DTYPE_BF16 && v.c >= 16 && v.o >= 16)

@@ -27,8 +27,9 @@ static spot spot_of(int64_t at, int64_t height, int64_t width)
 /** The source pixel that tap `tap` of the kernel reads for an output pixel of image n; −1: it lies outside. */
 static int64_t src_of(const mixt__conv *v, int64_t n, spot out, spot tap)
 {
-    int64_t z = out.z * v->stride_d + tap.z - v->pad_d, y = out.y * v->stride + tap.y - v->pad,
-            x = out.x * v->stride + tap.x - v->pad;
+    int64_t z = out.z * v->stride_d + tap.z * v->dilation_d - v->pad_d,
+            y = out.y * v->stride + tap.y * v->dilation_h - v->pad,
+            x = out.x * v->stride_w + tap.x * v->dilation_w - v->pad_w;
     if (z < 0 || z >= v->d || y < 0 || y >= v->h || x < 0 || x >= v->w)
         return -1;
     return ((n * v->d + z) * v->h + y) * v->w + x;
@@ -37,12 +38,13 @@ static int64_t src_of(const mixt__conv *v, int64_t n, spot out, spot tap)
 /** The output pixel that reads a source pixel of image n by tap `tap`; −1: there is none. */
 static int64_t dst_of(const mixt__conv *v, int64_t n, spot src, spot tap)
 {
-    int64_t z = src.z + v->pad_d - tap.z, y = src.y + v->pad - tap.y, x = src.x + v->pad - tap.x;
-    if (z < 0 || y < 0 || x < 0 || z % v->stride_d || y % v->stride || x % v->stride)
+    int64_t z = src.z + v->pad_d - tap.z * v->dilation_d, y = src.y + v->pad - tap.y * v->dilation_h,
+            x = src.x + v->pad_w - tap.x * v->dilation_w;
+    if (z < 0 || y < 0 || x < 0 || z % v->stride_d || y % v->stride || x % v->stride_w)
         return -1;
     z /= v->stride_d;
     y /= v->stride;
-    x /= v->stride;
+    x /= v->stride_w;
     return z < v->out_d && y < v->out_h && x < v->out_w ? ((n * v->out_d + z) * v->out_h + y) * v->out_w + x : -1;
 }
 
@@ -51,11 +53,11 @@ static double forward_sum(const job *j, int64_t n, spot out, int64_t o)
 {
     const mixt__conv *v = &j->conv;
     double sum = v->bias ? load(&j->call->in[2], o) : 0.0;
-    int64_t taps = mixt__conv_taps(v);
+    int64_t taps = mixt__conv_taps(v), width = v->c / v->groups, first = o / (v->o / v->groups) * width;
     for (int64_t tap = 0; tap < taps; tap++) {
         int64_t src = src_of(v, n, out, spot_of(tap, v->kernel_h, v->kernel_w));
-        for (int64_t c = 0; src >= 0 && c < v->c; c++)
-            sum += load(&j->call->in[0], src * v->c + c) * load(&j->call->in[1], (o * taps + tap) * v->c + c);
+        for (int64_t c = 0; src >= 0 && c < width; c++)
+            sum += load(&j->call->in[0], src * v->c + first + c) * load(&j->call->in[1], (o * taps + tap) * width + c);
     }
     return sum;
 }
@@ -79,11 +81,12 @@ static double grad_src_sum(const job *j, int64_t n, spot src, int64_t c)
 {
     const mixt__conv *v = &j->conv;
     double sum = 0.0;
-    int64_t taps = mixt__conv_taps(v);
+    int64_t taps = mixt__conv_taps(v), width = v->c / v->groups, outputs = v->o / v->groups,
+            first = c / width * outputs;
     for (int64_t tap = 0; tap < taps; tap++) {
         int64_t dst = dst_of(v, n, src, spot_of(tap, v->kernel_h, v->kernel_w));
-        for (int64_t o = 0; dst >= 0 && o < v->o; o++)
-            sum += load(&j->call->in[0], dst * v->o + o) * load(&j->call->in[1], (o * taps + tap) * v->c + c);
+        for (int64_t o = first; dst >= 0 && o < first + outputs; o++)
+            sum += load(&j->call->in[0], dst * v->o + o) * load(&j->call->in[1], (o * taps + tap) * width + c % width);
     }
     return sum;
 }
@@ -102,7 +105,7 @@ static void grad_src_pixels(void *argument, int64_t begin, int64_t end, int thre
         }
 }
 
-/** One value of grad_weight: over all output pixels. */
+/** One value of grad_weight: over all output pixels; c is the channel in the source. */
 static double grad_weight_sum(const job *j, int64_t o, spot tap, int64_t c)
 {
     const mixt__conv *v = &j->conv;
@@ -121,14 +124,14 @@ static void grad_weight_taps(void *argument, int64_t begin, int64_t end, int thr
     const job *j = argument;
     const mixt__conv *v = &j->conv;
     const mixt__tensor *dst = &j->call->out[0];
-    int64_t taps = mixt__conv_taps(v);
+    int64_t taps = mixt__conv_taps(v), width = v->c / v->groups, outputs = v->o / v->groups;
     (void)thread;
     for (int64_t row = begin; row < end; row++)
-        for (int64_t c = 0; c < v->c; c++) {
-            int64_t at = row * v->c + c;
+        for (int64_t c = 0; c < width; c++) {
+            int64_t at = row * width + c, channel = row / taps / outputs * width + c;
             double before = j->call->accumulate & 1u ? load(dst, at) : 0.0;
             spot tap = spot_of(row % taps, v->kernel_h, v->kernel_w);
-            mixt__store(dst->data, dst->dtype, at, (float)(before + grad_weight_sum(j, row / taps, tap, c)));
+            mixt__store(dst->data, dst->dtype, at, (float)(before + grad_weight_sum(j, row / taps, tap, channel)));
         }
 }
 

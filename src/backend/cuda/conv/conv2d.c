@@ -59,14 +59,26 @@ static mixt__cudnn_shape channels_last(mixt_dtype dtype, bool volume, int64_t n,
         .type = mixt__cudnn_type(dtype), .rank = 4, .dims = {n, c, h, w}, .strides = {h * w * c, 1, w * c, c}};
 }
 
-/** The paddings and strides of a convolution, depth first where there is one. */
+/** Zeros behind an axis, as many as the last window reaches: those that no window sees are no part of it. */
+static int64_t pad_after(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad)
+{
+    int64_t reach = (out - 1) * stride + (kernel - 1) * dilation + 1 - pad - size;
+    return reach > 0 ? reach : 0;
+}
+
+/** The paddings, strides and dilations of a convolution, depth first where there is one. */
 static mixt__cudnn_conv spatial_of(const mixt__cuda_conv *v)
 {
-    mixt__cudnn_conv conv = {.spatial = v->volume ? 3 : 2, .dilation = {1, 1, 1}};
+    mixt__cudnn_conv conv = {.spatial = v->volume ? 3 : 2};
+    const int64_t axes[3][6] = {{v->d, v->out_d, v->kernel_d, v->stride_d, v->dilation_d, v->pad_d},
+                                {v->h, v->out_h, v->kernel_h, v->stride, v->dilation_h, v->pad},
+                                {v->w, v->out_w, v->kernel_w, v->stride_w, v->dilation_w, v->pad_w}};
     for (int i = 0; i < conv.spatial; i++) {
-        bool depth = v->volume && i == 0;
-        conv.pad_before[i] = conv.pad_after[i] = depth ? v->pad_d : v->pad;
-        conv.stride[i] = depth ? v->stride_d : v->stride;
+        const int64_t *a = axes[i + (v->volume ? 0 : 1)];
+        conv.stride[i] = a[3];
+        conv.dilation[i] = a[4];
+        conv.pad_before[i] = a[5];
+        conv.pad_after[i] = v->uneven ? pad_after(a[0], a[1], a[2], a[3], a[4], a[5]) : a[5];
     }
     return conv;
 }
@@ -81,7 +93,7 @@ static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_
     bool deep = v->volume;
     mixt__cudnn_shape src = channels_last(kind == MIXT_CONV_GRAD_SRC ? out : in, deep, v->n, v->d, v->h, v->w, v->c);
     mixt__cudnn_shape weight = channels_last(kind == MIXT_CONV_GRAD_WEIGHT ? out : in, deep, v->o, v->kernel_d,
-                                             v->kernel_h, v->kernel_w, v->c);
+                                             v->kernel_h, v->kernel_w, v->c / v->groups);
     mixt__cudnn_shape dst =
         channels_last(kind == MIXT_CONV_FORWARD ? out : in, deep, v->n, v->out_d, v->out_h, v->out_w, v->o);
     mixt__cudnn_shape bias = channels_last(MIXT_DTYPE_FP32, deep, 1, 1, 1, 1, v->o);
@@ -169,11 +181,11 @@ static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mix
 }
 
 /** cuDNN 9.19 gives wrong FP32 gradients of weights from 16-bit values with 2 or 4 channels, or 132 outputs; odd
- * numbers and multiples of 8 are right. */
+ * numbers and multiples of 8 are right. Groups were never run: they are left to the plain kernel. */
 static bool loses_channels(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind,
                            mixt_dtype result)
 {
-    bool risky = (v->c % 2 == 0 && v->c % 8) || (v->o % 2 == 0 && v->o % 8);
+    bool risky = (v->c % 2 == 0 && v->c % 8) || (v->o % 2 == 0 && v->o % 8) || v->groups > 1;
     return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 && result == MIXT_DTYPE_FP32 &&
            risky;
 }
@@ -189,7 +201,7 @@ static bool cudnn_is_quick(const mixt__call *call, const mixt__cuda_conv *v, mix
  * out 1e-5 off. It is left what our own kernel does not take. */
 static bool sums_indirectly(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
-    return kind == MIXT_CONV_GRAD_WEIGHT && mixt__cuda_conv_strict(call) &&
+    return !mixt__conv_unusual(v, false) && kind == MIXT_CONV_GRAD_WEIGHT && mixt__cuda_conv_strict(call) &&
            mixt__cuda_implicit_supports(mixt__cuda_of(call), v, kind);
 }
 
@@ -245,6 +257,11 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
     mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
     if (!is_ordinary(call, &v, reason))
         return false;
+    const char *unusual = way == WAY_CUDNN ? NULL : mixt__conv_unusual(&v, false);
+    if (unusual) {
+        *reason = unusual;
+        return false;
+    }
     mixt__cuda_fold fold = mixt__cuda_fold_of(&v);
     if (is_folded(way) && !folds(call, &fold, reason))
         return false;
@@ -301,7 +318,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     const mixt__cuda_conv *to = is_folded(way) ? &p->fold.to : &v;
     mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
     bool implicit = way == WAY_IMPLICIT || (way == WAY_FOLDED && mixt__cuda_conv_strict(call));
-    int64_t weights = to->o * to->kernel_d * to->kernel_h * to->kernel_w * to->c;
+    int64_t weights = to->o * to->kernel_d * to->kernel_h * to->kernel_w * (to->c / to->groups);
     call->workspace_bytes = implicit ? mixt__cuda_implicit_workspace(mixt__cuda_of(call), to, kind) : 0;
     if (way == WAY_CUDNN || way == WAY_FOLDED_CUDNN) {
         MIXT_TRY(choose(call, kind, to, result, &p->cudnn));

@@ -21,8 +21,8 @@ extern "C" mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *v)
     f.to.h = v->out_h + f.to.kernel_h - 1;
     f.to.w = v->out_w + f.to.kernel_w - 1;
     f.to.c = mixt__ceil_div(v->kernel_d * s * s * v->c, CHANNELS) * CHANNELS;
-    f.to.stride = f.to.stride_d = 1;
-    f.to.pad = f.to.pad_d = 0;
+    f.to.stride = f.to.stride_w = f.to.stride_d = 1;
+    f.to.pad = f.to.pad_w = f.to.pad_d = 0;
     f.to.n = v->n * v->out_d;
     f.to.d = f.to.out_d = f.to.kernel_d = 1;
     f.to.volume = false;

@@ -30,8 +30,9 @@ static __device__ __forceinline__ spot spot_of(int64_t at, int64_t height, int64
 /** The source pixel that tap `tap` reads for an output pixel of image n; -1: it lies outside. */
 static __device__ __forceinline__ int64_t src_of(const mixt__cuda_conv &v, int64_t n, spot out, spot tap)
 {
-    int64_t z = out.z * v.stride_d + tap.z - v.pad_d, y = out.y * v.stride + tap.y - v.pad,
-            x = out.x * v.stride + tap.x - v.pad;
+    int64_t z = out.z * v.stride_d + tap.z * v.dilation_d - v.pad_d,
+            y = out.y * v.stride + tap.y * v.dilation_h - v.pad,
+            x = out.x * v.stride_w + tap.x * v.dilation_w - v.pad_w;
     bool inside = z >= 0 && z < v.d && y >= 0 && y < v.h && x >= 0 && x < v.w;
     return inside ? ((n * v.d + z) * v.h + y) * v.w + x : -1;
 }
@@ -39,12 +40,13 @@ static __device__ __forceinline__ int64_t src_of(const mixt__cuda_conv &v, int64
 /** The output pixel that reads a source pixel of image n by tap `tap`; -1: there is none. */
 static __device__ __forceinline__ int64_t dst_of(const mixt__cuda_conv &v, int64_t n, spot src, spot tap)
 {
-    int64_t z = src.z + v.pad_d - tap.z, y = src.y + v.pad - tap.y, x = src.x + v.pad - tap.x;
-    if (z < 0 || y < 0 || x < 0 || z % v.stride_d || y % v.stride || x % v.stride)
+    int64_t z = src.z + v.pad_d - tap.z * v.dilation_d, y = src.y + v.pad - tap.y * v.dilation_h,
+            x = src.x + v.pad_w - tap.x * v.dilation_w;
+    if (z < 0 || y < 0 || x < 0 || z % v.stride_d || y % v.stride || x % v.stride_w)
         return -1;
     z /= v.stride_d;
     y /= v.stride;
-    x /= v.stride;
+    x /= v.stride_w;
     return z < v.out_d && y < v.out_h && x < v.out_w ? ((n * v.out_d + z) * v.out_h + y) * v.out_w + x : -1;
 }
 
@@ -53,15 +55,15 @@ template <typename T> static __global__ void forward_kernel(const job j)
     const mixt__cuda_conv &v = j.v;
     const T *src = static_cast<const T *>(j.a), *weight = static_cast<const T *>(j.b);
     int64_t image = v.out_d * v.out_h * v.out_w, count = v.n * image * v.o, step = (int64_t)gridDim.x * THREADS,
-            taps = v.kernel_d * v.kernel_h * v.kernel_w;
+            taps = v.kernel_d * v.kernel_h * v.kernel_w, width = v.c / v.groups, outputs = v.o / v.groups;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < count; at += step) {
-        int64_t o = at % v.o, pixel = at / v.o;
+        int64_t o = at % v.o, pixel = at / v.o, first = o / outputs * width;
         spot out = spot_of(pixel % image, v.out_h, v.out_w);
         float sum = j.bias ? j.bias[o] : 0.0f;
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = src_of(v, pixel / image, out, spot_of(tap, v.kernel_h, v.kernel_w));
-            for (int64_t c = 0; from >= 0 && c < v.c; c++)
-                sum = fmaf(to_float(src[from * v.c + c]), to_float(weight[(o * taps + tap) * v.c + c]), sum);
+            for (int64_t c = 0; from >= 0 && c < width; c++)
+                sum = fmaf(to_float(src[from * v.c + first + c]), to_float(weight[(o * taps + tap) * width + c]), sum);
         }
         static_cast<T *>(j.dst)[at] = from_float<T>(sum);
     }
@@ -73,15 +75,16 @@ template <typename T> static __global__ void grad_src_kernel(const job j)
     const mixt__cuda_conv &v = j.v;
     const T *grad_dst = static_cast<const T *>(j.a), *weight = static_cast<const T *>(j.b);
     int64_t image = v.d * v.h * v.w, count = v.n * image * v.c, step = (int64_t)gridDim.x * THREADS,
-            taps = v.kernel_d * v.kernel_h * v.kernel_w;
+            taps = v.kernel_d * v.kernel_h * v.kernel_w, width = v.c / v.groups, outputs = v.o / v.groups;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < count; at += step) {
-        int64_t c = at % v.c, pixel = at / v.c;
+        int64_t c = at % v.c, pixel = at / v.c, first = c / width * outputs;
         spot src = spot_of(pixel % image, v.h, v.w);
         float sum = 0;
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = dst_of(v, pixel / image, src, spot_of(tap, v.kernel_h, v.kernel_w));
-            for (int64_t o = 0; from >= 0 && o < v.o; o++)
-                sum = fmaf(to_float(grad_dst[from * v.o + o]), to_float(weight[(o * taps + tap) * v.c + c]), sum);
+            for (int64_t o = first; from >= 0 && o < first + outputs; o++)
+                sum = fmaf(to_float(grad_dst[from * v.o + o]), to_float(weight[(o * taps + tap) * width + c % width]),
+                           sum);
         }
         static_cast<T *>(j.dst)[at] = from_float<T>(sum);
     }
@@ -93,10 +96,11 @@ template <typename T, typename R> static __global__ void grad_weight_kernel(cons
     const mixt__cuda_conv &v = j.v;
     const T *src = static_cast<const T *>(j.a), *grad_dst = static_cast<const T *>(j.b);
     R *dst = static_cast<R *>(j.dst);
-    int64_t taps = v.kernel_d * v.kernel_h * v.kernel_w, count = v.o * taps * v.c, image = v.out_d * v.out_h * v.out_w;
+    int64_t taps = v.kernel_d * v.kernel_h * v.kernel_w, width = v.c / v.groups, count = v.o * taps * width;
+    int64_t image = v.out_d * v.out_h * v.out_w;
     for (int64_t at = blockIdx.x; at < count; at += gridDim.x) {
-        int64_t c = at % v.c, o = at / v.c / taps;
-        spot tap = spot_of(at / v.c % taps, v.kernel_h, v.kernel_w);
+        int64_t o = at / width / taps, c = o / (v.o / v.groups) * width + at % width;
+        spot tap = spot_of(at / width % taps, v.kernel_h, v.kernel_w);
         float sum = 0;
         for (int64_t p = threadIdx.x; p < v.n * image; p += THREADS) {
             int64_t from = src_of(v, p / image, spot_of(p % image, v.out_h, v.out_w), tap);

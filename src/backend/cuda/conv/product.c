@@ -65,7 +65,8 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, const ch
     mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
     product p;
     *reason = "only one tap, stride 1 and no padding";
-    if (v.kernel_d != 1 || v.kernel_h != 1 || v.kernel_w != 1 || v.stride_d != 1 || v.stride != 1 || v.pad_d || v.pad)
+    if (v.kernel_d != 1 || v.kernel_h != 1 || v.kernel_w != 1 || v.stride_d != 1 || v.stride != 1 || v.pad_d || v.pad ||
+        mixt__conv_unusual(&v, false))
         return false;
     *reason = "only strict FP32";
     if (kind != MIXT_CONV_GRAD_WEIGHT && !mixt__cuda_conv_strict(call))
