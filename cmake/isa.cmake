@@ -4,6 +4,14 @@
 #   - once, when its name ends in the set (kernel_avx2.c): written for that set alone;
 #   - once for each set beside its name in MIXT_ONE_SOURCE: written once, its exported names end in the set by MIXT_AT of
 #     src/base/isa_at.h.
+# Of vector code the sanitized build leaves out two checks that took a quarter of compiling it and say what AddressSanitizer
+# says of the same addresses.
+set(MIXT_VISIBILITY hidden)
+add_library(mixt_set_flags INTERFACE)
+if(MIXT_SANITIZE)
+  set(MIXT_VISIBILITY default) # mixt_tested is shared there
+  target_compile_options(mixt_set_flags INTERFACE -fno-sanitize=pointer-overflow,object-size)
+endif()
 set(MIXT_SETS scalar avx2 avx512 avx512bf16 amx)
 set(MIXT_SET_scalar)
 set(MIXT_SET_avx2 -mavx2 -mfma -mf16c)
@@ -53,15 +61,15 @@ function(mixt_add_objects name flags objects)
   endforeach()
   add_library(${name} OBJECT ${baseline})
   target_link_libraries(${name} PRIVATE ${flags})
-  set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)
+  set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET ${MIXT_VISIBILITY})
   set(all $<TARGET_OBJECTS:${name}>)
   foreach(set ${MIXT_SETS})
     if(for_${set})
       add_library(${name}_${set} OBJECT ${for_${set}})
       target_compile_options(${name}_${set} PRIVATE ${MIXT_SET_${set}})
       target_compile_definitions(${name}_${set} PRIVATE MIXT_ISA_SUFFIX=${set})
-      target_link_libraries(${name}_${set} PRIVATE ${flags})
-      set_target_properties(${name}_${set} PROPERTIES C_VISIBILITY_PRESET hidden)
+      target_link_libraries(${name}_${set} PRIVATE ${flags} mixt_set_flags) # in this order
+      set_target_properties(${name}_${set} PROPERTIES C_VISIBILITY_PRESET ${MIXT_VISIBILITY})
       list(APPEND all $<TARGET_OBJECTS:${name}_${set}>)
     endif()
   endforeach()
