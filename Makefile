@@ -70,12 +70,13 @@ test: build-test
 	cmake --build $(BUILD)-sanitize -j $(JOBS) --target sanitized
 	ctest --test-dir $(BUILD)-sanitize -j $(TESTS) --output-on-failure -L sanitize
 	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L fuzz
-	ctest --test-dir $(BUILD) -j $(TESTS) --output-on-failure
+	ctest --test-dir $(BUILD) -j $(TESTS) --output-on-failure -LE once
 
 test-slow: build
 	$(BUILD_TARGET) slow_tests
 	tests/slow/run.sh $(BUILD) || [ $$? = 77 ]
 	bash tests/slow/finetune.sh $(BUILD)/mixt || [ $$? = 77 ]
+	MIXT_DEVICE=cpu $(BUILD)/tests/test_search 3
 
 test-steer: build
 	bash tests/slow/decisions.sh $(BUILD)/mixt 20
