@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../support/script.sh"
 . "$(dirname "$0")/../support/ranks.sh"
 cd "$work" || exit 1
+for i in $(seq 300); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
 cat >run.yaml <<'Y'
 model: mlp
 precision: bf16
@@ -18,7 +19,7 @@ model: gpt
 precision: bf16
 device: cpu
 net: {layers: 2, width: 32, heads: 2}
-data: {kind: text, seq: 32}
+data: {kind: text, path: text.txt, seq: 32}
 train: {batch: 4, eval_batch: 16, epochs: 0, steps: 6, validate_every: 6, log_every: 1, checkpoint_every: 3, freeze: "wte*,wpe*,h.0.*", frozen: int8}
 Y
 

@@ -3,11 +3,12 @@
 # logits merged as with adapters, GGUF of both as one; planned as it should be. Usage: lora_base.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
+for i in $(seq 300); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
 cat >base.yaml <<'Y'
 model: llama
 device: cpu
 net: {layers: 2, width: 64, heads: 4, kv_heads: 2, inner: 128}
-data: {kind: text, seq: 32}
+data: {kind: text, path: text.txt, seq: 32}
 train: {batch: 4, eval_batch: 16, epochs: 0, steps: 4, validate_every: 4}
 Y
 "$mixt" train base.yaml out=base -q 2>err || fail "a model to begin with: $(cat err)"
@@ -17,7 +18,7 @@ model: llama
 init: folder
 device: cpu
 precision: bf16
-data: {kind: text, seq: 32}
+data: {kind: text, path: text.txt, seq: 32}
 train: {batch: 4, eval_batch: 16, epochs: 0, steps: 8, lr: 0.01, validate_every: 4, log_every: 1, checkpoint_every: 4}
 lora: {rank: 2, dropout: 0.1}
 Y

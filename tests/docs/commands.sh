@@ -16,7 +16,8 @@ skipped='
 
 be32() { printf "\\x$(printf %02x $(($1 >> 24 & 255)))\\x$(printf %02x $(($1 >> 16 & 255)))\\x$(printf %02x $(($1 >> 8 & 255)))\\x$(printf %02x $(($1 & 255)))"; }
 # noise BYTES: the same on every machine
-noise() { seq 1 99999 | head -c "$1"; }
+seq 1 99999 >"$work/noise"
+noise() { head -c "$1" "$work/noise"; }
 # idx PREFIX COUNT: 28 x 28 images and their labels
 idx() {
     { printf '\0\0\10\3'; be32 "$2"; be32 28; be32 28; noise $((784 * $2)); } >"mnist/$1-images-idx3-ubyte"
@@ -74,7 +75,9 @@ mkdir moved && cp rows.csv moved
 { cat rows.csv; echo '0.5,3,1'; } >grown.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
 for i in $(seq 0 9); do for word in 3 7; do wav recordings/${word}_jackson_$i.wav 6000; done; done
-for clip in clips/*/*/*; do for i in $(seq 16); do ppm "$clip/$((100 + i)).ppm" 40; done; done
+mkdir clip && ppm clip/101.ppm 40 && for i in $(seq 2 16); do cp clip/101.ppm "clip/$((100 + i)).ppm"; done
+for clip in clips/*/*/*; do cp clip/* "$clip"; done
+rm -r clip
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
 printf 'model: mlp\nthreads: 1\nprecision: fp32\nnet: {hidden: [16]}\ntrain: {lr: 0.01}\n' >fp32.yaml
@@ -176,10 +179,14 @@ read_yaml() {
 
 for page in "$root"/README.md "$root"/docs/*.md; do
     name=${page#"$root"/}
-    cp -r "$work/files" "$work/page" && cd "$work/page" || exit 1
-    while read -r kind rest; do
-        if [ "$kind" = yaml ]; then read_yaml "$name" "$rest"; else run "$name" "$rest"; fi
-    done < <(blocks "$page")
+    mkdir "$work/page" && cd "$work/page" || exit 1
+    blocks "$page" >"$work/blocks"
+    if [ -s "$work/blocks" ]; then
+        cp -r "$work/files/." . || exit 1
+        while read -r kind rest; do
+            if [ "$kind" = yaml ]; then read_yaml "$name" "$rest"; else run "$name" "$rest"; fi
+        done <"$work/blocks"
+    fi
     cd "$work" && rm -r "$work/page"
 done
 
