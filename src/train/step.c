@@ -129,7 +129,7 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 static mixt_status update(mixt__trainer *t, double factor)
 {
     mixt__update u = t->update;
-    u.control_follows = !mixt__sharded_gradients(t) && !t->ranks.local.local; // else ranks agree in between
+    u.control_follows = !mixt__sharded_gradients(&t->ranks) && !t->ranks.local.local; // else ranks agree in between
     u.optimizer.others = t->ranks.local.local ? (float)(t->settings.ranks - 1) : 0;
     u.gradient_factor = factor;
     MIXT_TRY(mixt__ranks_measure(t, &u));

@@ -122,7 +122,7 @@ static void forget_plan(mixt__trainer *t)
     mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
-    mixt__ranks_forget(t);
+    mixt__ranks_forget(&t->ranks);
     t->train = NULL;
     t->params = NULL;
 }

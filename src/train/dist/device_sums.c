@@ -15,8 +15,8 @@ static mixt_status fetch(mixt__trainer *t, int64_t index)
     const mixt__beside *beside = t->device->backend->beside;
     const mixt__bucket *b = &t->ranks.overlap.buckets[index];
     size_t bytes = (size_t)b->count * sizeof(float);
-    const float *made =
-        mixt__sharded_gradients(t) ? mixt__sharded_made(t, b) : mixt__params_gradients(t->params) + b->begin;
+    const float *made = mixt__sharded_gradients(&t->ranks) ? mixt__sharded_made(t->params, &t->ranks, b)
+                                                           : mixt__params_gradients(t->params) + b->begin;
     MIXT_TRY(beside->copy(t->device, t->ranks.discrete.staged + b->begin, made, bytes));
     return beside->copy(t->device, &t->ranks.discrete.arrived[index], &t->control->scale,
                         sizeof *t->ranks.discrete.arrived);
@@ -29,7 +29,7 @@ static mixt_status reduce(mixt__trainer *t, int64_t index)
     const mixt__bucket *b = &r->overlap.buckets[index];
     mixt__device_sums *sums = r->discrete.sums;
     mixt__owners_cuts(&r->shards.owners, t->params, b->group, r->shards.cuts);
-    MIXT_TRY(sums->reduce(sums, mixt__sharded_made(t, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
+    MIXT_TRY(sums->reduce(sums, mixt__sharded_made(t->params, r, b), r->shards.cuts, mixt__sharded_mine(t, b->group)));
     return sums->mark(sums, index);
 }
 
@@ -39,8 +39,8 @@ static mixt_status send(mixt__trainer *t, int64_t index)
     mixt__device_sums *sums = t->ranks.discrete.sums;
     if (!sums)
         return fetch(t, index);
-    return mixt__sharded_gradients(t) ? reduce(t, index)
-                                      : sums->sum(sums, mixt__params_gradients(t->params) + b->begin, b->count);
+    return mixt__sharded_gradients(&t->ranks) ? reduce(t, index)
+                                              : sums->sum(sums, mixt__params_gradients(t->params) + b->begin, b->count);
 }
 
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
@@ -67,7 +67,7 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
 {
     t->ranks.discrete.summed = 0;
     t->ranks.discrete.sum_status = MIXT_OK;
-    if (mixt__sharded_gradients(t))
+    if (mixt__sharded_gradients(&t->ranks))
         return mixt__discrete_begin(t, run);
     if (!mixt__trainer_runs_planned(t))
         return MIXT_OK;
@@ -76,10 +76,10 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
     return MIXT_OK;
 }
 
-mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
+mixt_status mixt__device_sums_behind(mixt__device *device, mixt__ranks *r, int64_t count)
 {
-    mixt__device_sums *sums = t->ranks.discrete.sums;
-    return sums ? sums->join(sums, count - 1) : t->device->backend->beside->join(t->device);
+    mixt__device_sums *sums = r->discrete.sums;
+    return sums ? sums->join(sums, count - 1) : device->backend->beside->join(device);
 }
 
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
@@ -98,14 +98,14 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
 
 /* ---- waiting ---- */
 
-mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *number)
+mixt_status mixt__device_sums_await(mixt__device *device, const uint32_t *number)
 {
     enum { LOOKS = 64, NAP_NANOSECONDS = 20000 };
     const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
     mixt_status status = MIXT_END;
     for (int64_t looks = 1; status == MIXT_END && !__atomic_load_n(number, __ATOMIC_ACQUIRE); looks++)
         if (looks % LOOKS == 0) {
-            status = t->device->backend->beside->query(t->device);
+            status = device->backend->beside->query(device);
             nanosleep(&nap, NULL);
         }
     return status == MIXT_END ? MIXT_OK : status;

@@ -19,9 +19,9 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run);
 /** Those buckets go that are made once node number `node` is; what fails first is kept for the end. */
 void mixt__device_sums_send(mixt__trainer *t, int64_t node);
 /** Until the device has written a number that is not 0 there, or has run all and should have. */
-mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *number);
+mixt_status mixt__device_sums_await(mixt__device *device, const uint32_t *number);
 /** What is issued next waits for the first `count` buckets. */
-mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count);
+mixt_status mixt__device_sums_behind(mixt__device *device, mixt__ranks *r, int64_t count);
 /** After it: the buckets that are left, or all gradients at once where there are no buckets; what is issued next waits
  *  for them. */
 mixt_status mixt__device_sums_finish(mixt__trainer *t);

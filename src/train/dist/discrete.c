@@ -13,9 +13,9 @@ enum { LINE = 64 }; // workspaces begin at multiples of it
 
 /* ---- planning ---- */
 
-size_t mixt__discrete_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
+size_t mixt__discrete_workspace(mixt__device *device, const mixt__segment *segments, int64_t count)
 {
-    return (mixt__device_update_workspace(t->device, segments, count) + LINE - 1) / LINE * LINE;
+    return (mixt__device_update_workspace(device, segments, count) + LINE - 1) / LINE * LINE;
 }
 
 /** Workspaces of a rank's groups, one behind the other. @param cuts room for its segments */
@@ -30,7 +30,7 @@ static size_t rank_workspace(const mixt__trainer *t, int64_t rank, mixt__segment
             cuts[count] = mixt__owners_segment(t->params, s, begin, end);
             count += cuts[count].count > 0;
         }
-        bytes += mixt__discrete_workspace(t, cuts, count);
+        bytes += mixt__discrete_workspace(t->device, cuts, count);
     }
     return bytes;
 }
@@ -51,7 +51,7 @@ mixt_status mixt__discrete_plan(mixt__trainer *t)
     for (int64_t i = 0; i < r->shards.owners.most_chunks; i++)
         cuts[i] = (mixt__segment){.offset = i * r->shards.owners.chunk, .count = r->shards.owners.chunk};
     r->discrete.measure_bytes =
-        mixt__sharded_gradients(t) ? mixt__discrete_workspace(t, cuts, r->shards.owners.most_chunks) : 0;
+        mixt__sharded_gradients(r) ? mixt__discrete_workspace(t->device, cuts, r->shards.owners.most_chunks) : 0;
     mixt__free(cuts);
     return MIXT_OK;
 }
@@ -64,7 +64,7 @@ static mixt_status await_place(const mixt__trainer *t, int64_t stay)
     const mixt__gather *a = t->ranks.shards.reading;
     for (int64_t before = 0; before < stay; before++)
         if (mixt__gather_shared(a, before, stay))
-            MIXT_TRY(mixt__device_sums_await(t, &a->landed[before]));
+            MIXT_TRY(mixt__device_sums_await(t->device, &a->landed[before]));
     return MIXT_OK;
 }
 
@@ -76,7 +76,7 @@ mixt_status mixt__discrete_allow(mixt__trainer *t, int64_t count)
         int64_t group = jobs[r->overlap.let].group;
         bool fetch = r->shards.reading && group < 0;
         MIXT_TRY(fetch ? await_place(t, -1 - group)
-                       : mixt__device_sums_await(t, &r->discrete.arrived[r->overlap.handed++]));
+                       : mixt__device_sums_await(t->device, &r->discrete.arrived[r->overlap.handed++]));
         mixt__overlap_allow(r->overlap.overlap, r->overlap.let + 1);
     }
     return MIXT_OK;
@@ -103,7 +103,7 @@ static mixt_status take_windows(mixt__trainer *t, int64_t next)
         if (w->first[group] > next)
             break;
         if (w->needs[group]) // those that were there before are on their way
-            MIXT_TRY(mixt__device_sums_behind(t, w->needs[group]));
+            MIXT_TRY(mixt__device_sums_behind(t->device, r, w->needs[group]));
         MIXT_TRY(clear_unwritten(t, group));
     }
     return MIXT_OK;

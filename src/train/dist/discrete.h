@@ -25,7 +25,7 @@
 /** Says what an update of slices takes. Needs owners. */
 mixt_status mixt__discrete_plan(mixt__trainer *t);
 /** Bytes of the workspace of some of them: a device may keep there what it knows of these. */
-size_t mixt__discrete_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count);
+size_t mixt__discrete_workspace(mixt__device *device, const mixt__segment *segments, int64_t count);
 
 /** Before a pass whose gradients are sharded. */
 mixt_status mixt__discrete_begin(mixt__trainer *t, mixt__run *run);

@@ -206,19 +206,19 @@ static bool is_same(const mixt__trainer *t, const mixt__checkpoint *c)
     return t->ranks.local.feedback && count_rows(c) == t->settings.ranks;
 }
 
-static mixt_status check_rows(const mixt__trainer *t, const mixt__checkpoint *checkpoint)
+static mixt_status check_rows(const mixt__params *params, const mixt__checkpoint *checkpoint)
 {
     int64_t rows = count_rows(checkpoint);
-    for (int64_t i = 0; i < rows * (1 + t->params->moments); i++) {
+    for (int64_t i = 0; i < rows * (1 + params->moments); i++) {
         const mixt__file_tensor *tensor = find_row(checkpoint, i / rows, i % rows);
         char name[NAME_BYTES];
         print_name(name, i / rows, i % rows);
         if (!tensor)
             return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing, '%s0' is there", name, sections[0]);
-        if (tensor->dtype != MIXT_DTYPE_FP32 || tensor->rank != 1 || tensor->dims[0] != t->params->total)
+        if (tensor->dtype != MIXT_DTYPE_FP32 || tensor->rank != 1 || tensor->dims[0] != params->total)
             return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is %s %s, the model has fp32 [%lld]", name,
                               mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
-                              (long long)t->params->total);
+                              (long long)params->total);
     }
     return MIXT_OK;
 }
@@ -226,7 +226,7 @@ static mixt_status check_rows(const mixt__trainer *t, const mixt__checkpoint *ch
 mixt_status mixt__feedback_restore(mixt__trainer *t, const mixt__checkpoint *checkpoint, bool load)
 {
     mixt__ranks *r = &t->ranks;
-    MIXT_TRY(check_rows(t, checkpoint));
+    MIXT_TRY(check_rows(t->params, checkpoint));
     if (!load || !r->local.feedback)
         return MIXT_OK;
     if (is_same(t, checkpoint))

@@ -9,10 +9,10 @@
 
 /* ---- planning ---- */
 
-static mixt__compress_piece add_segment(const mixt__trainer *t, mixt__compressor *c, int64_t index)
+static mixt__compress_piece add_segment(const mixt__params *params, mixt__compressor *c, int64_t index)
 {
-    const mixt__segment *s = &t->params->segments[index];
-    const mixt__shape *shape = &t->params->table[s->param].shape;
+    const mixt__segment *s = &params->segments[index];
+    const mixt__shape *shape = &params->table[s->param].shape;
     int64_t rows = shape->rank > 1 ? shape->dims[0] : 1;
     return mixt__compress_add(&c->how, &c->counts, s->offset, rows, s->count / rows);
 }
@@ -26,7 +26,7 @@ bool mixt__local_plan(const mixt__trainer *t, mixt__compressor *c)
     c->total = t->params->total;
     c->bucket = r->overlap.bucket;
     for (int64_t i = 0; i < t->params->segment_count; i++)
-        (void)add_segment(t, c, i);
+        (void)add_segment(t->params, c, i);
     return true;
 }
 
@@ -41,7 +41,7 @@ void mixt__local_prepare(mixt__trainer *t)
     *c = planned;
     c->counts = (mixt__compress_counts){0};
     for (int64_t i = 0; i < t->params->segment_count; i++)
-        c->pieces[i] = add_segment(t, c, i);
+        c->pieces[i] = add_segment(t->params, c, i);
 }
 
 /** What ranks tell each other before they decide. */
@@ -66,24 +66,25 @@ static float *host_masters(const mixt__trainer *t)
     return t->device->backend->host_memory ? mixt__params_weights(t->params) : t->ranks.discrete.staged;
 }
 
-static size_t bytes_of(const mixt__trainer *t)
+static size_t bytes_of(const mixt__params *params)
 {
-    return (size_t)t->params->total * sizeof(float);
+    return (size_t)params->total * sizeof(float);
 }
 
 static mixt_status fetch(const mixt__trainer *t)
 {
-    return t->device->backend->host_memory ? MIXT_OK
-                                           : mixt__device_download(t->device, t->ranks.discrete.staged,
-                                                                   mixt__params_weights(t->params), bytes_of(t));
+    return t->device->backend->host_memory
+               ? MIXT_OK
+               : mixt__device_download(t->device, t->ranks.discrete.staged, mixt__params_weights(t->params),
+                                       bytes_of(t->params));
 }
 
 /** Back to the device, and rounded to the working copies. */
 static mixt_status store(const mixt__trainer *t)
 {
     if (!t->device->backend->host_memory)
-        MIXT_TRY(
-            mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.discrete.staged, bytes_of(t)));
+        MIXT_TRY(mixt__device_upload(t->device, mixt__params_weights(t->params), t->ranks.discrete.staged,
+                                     bytes_of(t->params)));
     return mixt__discrete_round_copies(t);
 }
 

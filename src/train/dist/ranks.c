@@ -36,9 +36,9 @@ bool mixt__ranks_sharded(const mixt__trainer *t)
     return t->ranks.group && t->ranks.shards.owners.ranks;
 }
 
-static size_t gradient_bytes(const mixt__trainer *t)
+static size_t gradient_bytes(const mixt__params *params)
 {
-    return (size_t)t->params->total * sizeof(float);
+    return (size_t)params->total * sizeof(float);
 }
 
 /* ---- statistics ---- */
@@ -84,7 +84,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     mixt__ranks *r = &t->ranks;
     if (r->sums.moved_count)
         MIXT_TRY(clear_statistics(t, index));
-    bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t), shared = mixt__sharded_gradients(t);
+    bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t), shared = mixt__sharded_gradients(r);
     int which = t->instrumenting ? MIXT_GATHER_INSTRUMENTED : MIXT_GATHER_TRAIN;
     if (!t->device->backend->host_memory)
         return begin_pass_apart(t, last, which, run);
@@ -199,7 +199,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         if (!r->overlap.begun)
             mixt__overlap_begin(r->overlap.overlap, r->overlap.buckets, r->overlap.bucket_count);
         r->overlap.begun = false;
-        MIXT_TRY(mixt__sharded_finish(t));
+        MIXT_TRY(mixt__sharded_finish(r));
     }
     fill_record(t, weights);
     MIXT_TRY(
@@ -229,21 +229,21 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     if (t->settings.ranks == 1)
         return status;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
-    if (t->ranks.group && !t->device->backend->host_memory && mixt__sharded_gradients(t)) {
+    if (t->ranks.group && !t->device->backend->host_memory && mixt__sharded_gradients(&t->ranks)) {
         if (!t->ranks.discrete.sums) // else they are there
             MIXT_TRY(mixt__discrete_put_sums(t));
         return move_statistics(t);
     }
     const float *sum = t->ranks.group ? mixt__ranks_gradients(t) : t->ranks.sums.sum;
     if (sum != mixt__params_gradients(t->params) && !t->ranks.local.local)
-        MIXT_TRY(mixt__device_copy(t->device, mixt__params_gradients(t->params), sum, gradient_bytes(t)));
+        MIXT_TRY(mixt__device_copy(t->device, mixt__params_gradients(t->params), sum, gradient_bytes(t->params)));
     return move_statistics(t);
 }
 
 mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
 {
-    return t->ranks.group && mixt__sharded_gradients(t) ? mixt__sharded_measure(t, update)
-                                                        : mixt__device_gradient_stats(t->device, update);
+    return t->ranks.group && mixt__sharded_gradients(&t->ranks) ? mixt__sharded_measure(t, update)
+                                                                : mixt__device_gradient_stats(t->device, update);
 }
 
 mixt_status mixt__ranks_control(mixt__trainer *t, mixt__update *update)

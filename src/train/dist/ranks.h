@@ -48,7 +48,7 @@ void mixt__ranks_release(mixt__trainer *t);
 /** Gives back what depends on the compiled step: what ranks have not sent yet stays, and is not taken again. */
 void mixt__ranks_release_plan(mixt__trainer *t);
 /** Forgets how state is sharded. */
-void mixt__ranks_forget(mixt__trainer *t);
+void mixt__ranks_forget(mixt__ranks *r);
 
 /** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`
  *  tells of its nodes. */

@@ -16,9 +16,9 @@ float *mixt__ranks_gradients(const mixt__trainer *t)
                                                                      : t->ranks.discrete.staged;
 }
 
-static size_t gradient_bytes(const mixt__trainer *t)
+static size_t gradient_bytes(const mixt__params *params)
 {
-    return (size_t)t->params->total * sizeof(float);
+    return (size_t)params->total * sizeof(float);
 }
 
 /** Running statistics that a pass moves, of each the share by which it does. */
@@ -57,14 +57,14 @@ size_t mixt__ranks_record_bytes(const mixt__trainer *t, int64_t moved)
 static int64_t bucket_of(const mixt__trainer *t)
 {
     int64_t asked = t->ranks.overlap.bucket,
-            total = mixt__sharded_gradients(t) ? mixt__sharded_largest(t) : t->params->total;
+            total = mixt__sharded_gradients(&t->ranks) ? mixt__sharded_largest(&t->ranks) : t->params->total;
     return asked < total ? asked : total > 0 ? total : 1;
 }
 
 static int64_t count_buckets(const mixt__trainer *t)
 {
     int64_t bucket = bucket_of(t);
-    if (mixt__sharded_gradients(t))
+    if (mixt__sharded_gradients(&t->ranks))
         return t->ranks.shards.owners.groups;
     return (t->params->total + bucket - 1) / bucket;
 }
@@ -120,7 +120,7 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         sizes[BLOCK_LAMB_SUMS] = 2 * (size_t)s->chunks * 2 * sizeof(double);
         sizes[BLOCK_LAMB_RATIOS] = (size_t)(t->params->segment_count + s->most_cuts) * sizeof(float);
     }
-    if (!mixt__sharded_gradients(t))
+    if (!mixt__sharded_gradients(&t->ranks))
         return;
     if (!t->ranks.discrete.on_device)
         sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
@@ -128,12 +128,12 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 }
 
 /** Of those that it needs where host and device have memory of their own. */
-static void apart_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
+static void discrete_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
     const mixt__ranks *r = &t->ranks;
     sizes[BLOCK_OWN_WORKSPACE] = r->discrete.update_bytes;
     sizes[BLOCK_STILL] = sizeof *r->discrete.still;
-    if (!mixt__sharded_gradients(t))
+    if (!mixt__sharded_gradients(r))
         return;
     sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->discrete.segment_stats;
     sizes[BLOCK_MEASURE_WORKSPACE] = r->discrete.measure_bytes;
@@ -156,16 +156,16 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
-    sizes[BLOCK_STAGED] = t->device->backend->host_memory ? 0 : gradient_bytes(t);
+    sizes[BLOCK_STAGED] = t->device->backend->host_memory ? 0 : gradient_bytes(t->params);
     sizes[BLOCK_ARRIVED] = t->device->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->discrete.arrived;
     bool alone = !r->group && !r->planned;
     if (mixt__local_plan(t, &compressor)) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
-        sizes[BLOCK_FEEDBACK] = gradient_bytes(t);
+        sizes[BLOCK_FEEDBACK] = gradient_bytes(t->params);
         sizes[BLOCK_STILL] = sizeof *r->discrete.still;
     }
     if (alone) {
-        sizes[BLOCK_SUM] = gradient_bytes(t);
+        sizes[BLOCK_SUM] = gradient_bytes(t->params);
     } else if (!r->discrete.on_device) {
         sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
         sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
@@ -177,7 +177,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     if (r->shards.owners.ranks)
         shared_sizes(t, sizes);
     if (r->shards.owners.ranks && !t->device->backend->host_memory)
-        apart_sizes(t, sizes);
+        discrete_sizes(t, sizes);
 }
 
 /** Beside gradients: weights and statistics of what is sharded, and records. */
@@ -195,7 +195,7 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     int rank = r->group ? r->group->rank : 0, size = (int)t->settings.ranks;
     if (size == 1 || (!r->group && !r->planned))
         return 0;
-    if (mixt__sharded_gradients(t))
+    if (mixt__sharded_gradients(r))
         return mixt__ranks_sent_beside(t) + mixt__sharded_sent_gradients(t);
     return mixt__ranks_sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
@@ -314,7 +314,7 @@ static mixt_status sum_bucket(void *user, const mixt__bucket *b)
     mixt__gather_means means = mixt__gather_over_hosts(r->group);
     if (b->group < 0)
         return mixt__gather_fetch(r->shards.reading, -1 - b->group, r->shards.cuts, &means);
-    if (mixt__sharded_gradients(t))
+    if (mixt__sharded_gradients(r))
         return mixt__sharded_sum(t, b);
     return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->overlap.step, r->format,
                            r->sums.workspace);
@@ -353,8 +353,8 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (!r->overlap.buckets)
         return MIXT_OK;
     r->overlap.step = bucket_of(t);
-    if (mixt__sharded_gradients(t))
-        r->overlap.bucket_count = mixt__sharded_buckets(t, r->overlap.buckets);
+    if (mixt__sharded_gradients(r))
+        r->overlap.bucket_count = mixt__sharded_buckets(r, r->overlap.buckets);
     else
         fill_buckets(t);
     if (!r->group || r->discrete.on_device)
@@ -390,10 +390,10 @@ void mixt__ranks_release_plan(mixt__trainer *t)
     release(t, false);
 }
 
-void mixt__ranks_forget(mixt__trainer *t)
+void mixt__ranks_forget(mixt__ranks *r)
 {
-    mixt__owners_free(&t->ranks.shards.owners);
-    mixt__stage_free(&t->ranks.shards.window);
+    mixt__owners_free(&r->shards.owners);
+    mixt__stage_free(&r->shards.window);
     for (int i = 0; i < MIXT_GATHERS; i++)
-        mixt__gather_free(&t->ranks.shards.gathers[i]);
+        mixt__gather_free(&r->shards.gathers[i]);
 }

@@ -10,22 +10,21 @@
 
 #include <string.h>
 
-bool mixt__sharded_gradients(const mixt__trainer *t)
+bool mixt__sharded_gradients(const mixt__ranks *r)
 {
-    return t->ranks.shards.owners.ranks && t->ranks.shards.zero >= 2;
+    return r->shards.owners.ranks && r->shards.zero >= 2;
 }
 
 /* ---- planning ---- */
 
 /** Elements of a group: small against all, else memory is taken by whole models that are under way. */
-static int64_t group_limit(const mixt__trainer *t)
+static int64_t group_limit(const mixt__params *p, const mixt__ranks *r)
 {
     enum { PARTS = 32 };
-    const mixt__params *p = t->params;
     int64_t limit = p->total / PARTS;
     for (int64_t s = 0; s < p->segment_count; s++)
         limit = p->segments[s].count > limit ? p->segments[s].count : limit;
-    return limit < t->ranks.overlap.bucket ? limit : t->ranks.overlap.bucket;
+    return limit < r->overlap.bucket ? limit : r->overlap.bucket;
 }
 
 /** Where each segment's gradient is made. */
@@ -55,7 +54,7 @@ static mixt_status share_out(mixt__trainer *t)
     shard.masters = r->shards.zero >= 3;
     shard.gathered = r->shards.gathers[MIXT_GATHER_TRAIN].bytes;
     shard.place = mixt__gather_address;
-    shard.gradients = mixt__sharded_gradients(t) && mixt__ranks_passes(t) == 1 &&
+    shard.gradients = mixt__sharded_gradients(r) && mixt__ranks_passes(t) == 1 &&
                       shard.window + shard.room < t->params->total; // else they are summed where they are made
     shard.slices = mixt__alloc((size_t)(shard.slice_count + 1) * sizeof *shard.slices);
     shard.window_at = mixt__alloc((size_t)(t->params->segment_count + 1) * sizeof *shard.window_at);
@@ -80,7 +79,8 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     if (!r->shards.zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
     bool cut = r->shards.zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
-    int64_t limit = r->shards.zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->device->backend->update_chunk : 0;
+    int64_t limit = r->shards.zero >= 2 ? group_limit(t->params, r) : 0,
+            chunk = cut ? t->device->backend->update_chunk : 0;
     MIXT_TRY(mixt__owners_make(&r->shards.owners, t->params, ranks, limit, chunk));
     if (!t->device->backend->host_memory)
         MIXT_TRY(mixt__discrete_plan(t));
@@ -122,14 +122,14 @@ void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *
 
 /* ---- what is sent ---- */
 
-static int64_t rank_of(const mixt__trainer *t)
+static int64_t rank_of(const mixt__ranks *r)
 {
-    return t->ranks.group ? t->ranks.group->rank : 0;
+    return r->group ? r->group->rank : 0;
 }
 
 static mixt__owner_size own_share(const mixt__trainer *t)
 {
-    return mixt__owners_size(&t->ranks.shards.owners, t->params, rank_of(t));
+    return mixt__owners_size(&t->ranks.shards.owners, t->params, rank_of(&t->ranks));
 }
 
 int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
@@ -138,14 +138,14 @@ int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
     if (!r->shards.owners.ranks)
         return 0;
     if (t->params->shard.masters)
-        return mixt__gather_sent(&r->shards.gathers[MIXT_GATHER_TRAIN], rank_of(t)) * mixt__ranks_passes(t);
+        return mixt__gather_sent(&r->shards.gathers[MIXT_GATHER_TRAIN], rank_of(r)) * mixt__ranks_passes(t);
     return own_share(t).elements * (int64_t)sizeof(float) * (r->shards.owners.ranks - 1);
 }
 
 int64_t mixt__sharded_sent_statistics(const mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    int64_t bytes = mixt__sharded_gradients(t) ? (int64_t)sizeof(mixt__segment_stats) : 0;
+    int64_t bytes = mixt__sharded_gradients(r) ? (int64_t)sizeof(mixt__segment_stats) : 0;
     if (!r->shards.owners.ranks)
         return 0;
     bytes += mixt__lamb_shared(t) ? 2 * (int64_t)sizeof(double) : 0;
@@ -159,18 +159,17 @@ int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
 
 /* ---- sums ---- */
 
-int64_t mixt__sharded_largest(const mixt__trainer *t)
+int64_t mixt__sharded_largest(const mixt__ranks *r)
 {
-    const mixt__owners *s = &t->ranks.shards.owners;
+    const mixt__owners *s = &r->shards.owners;
     int64_t most = 1;
     for (int64_t g = 0; g < s->groups; g++)
         most = s->begins[g + 1] - s->begins[g] > most ? s->begins[g + 1] - s->begins[g] : most;
     return most;
 }
 
-int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
+int64_t mixt__sharded_buckets(const mixt__ranks *r, mixt__bucket *buckets)
 {
-    const mixt__ranks *r = &t->ranks;
     for (int64_t i = 0; i < r->shards.window.count; i++) {
         int64_t g = r->shards.window.order[i], begin = r->shards.owners.begins[g];
         buckets[i] = (mixt__bucket){.begin = begin, .count = r->shards.owners.begins[g + 1] - begin, .group = g};
@@ -191,10 +190,10 @@ float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
     return own_gradients(t->params, group) + t->params->shard.slices[group].at;
 }
 
-float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
+float *mixt__sharded_made(const mixt__params *params, const mixt__ranks *r, const mixt__bucket *b)
 {
-    bool window = t->params->shard.gradients;
-    return mixt__params_gradients(t->params) + (window ? t->ranks.shards.window.at[b->group] : b->begin);
+    bool window = params->shard.gradients;
+    return mixt__params_gradients(params) + (window ? r->shards.window.at[b->group] : b->begin);
 }
 
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
@@ -203,7 +202,7 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
     const mixt__params *p = t->params;
     const mixt__param_slice *slice = &p->shard.slices[b->group];
     bool host = t->device->backend->host_memory;
-    float *made = host ? mixt__sharded_made(t, b) : r->discrete.staged + b->begin;
+    float *made = host ? mixt__sharded_made(t->params, r, b) : r->discrete.staged + b->begin;
     float *mine = host ? mixt__sharded_mine(t, b->group) : r->discrete.staged + slice->begin;
     mixt__owners_cuts(&r->shards.owners, p, b->group, r->shards.cuts);
     return mixt__group_reduce(r->group, made, r->shards.cuts, r->overlap.step, r->format, r->sums.workspace, mine);
@@ -215,7 +214,7 @@ void mixt__sharded_mark(mixt__trainer *t)
     if (t->instrumenting)
         r->shards.window.graph = NULL; // it may be another in the same place
     mixt__stage_mark(&r->shards.window, mixt__lengths_step(t)->graph, t->params, &r->shards.owners);
-    (void)mixt__sharded_buckets(t, r->overlap.buckets);
+    (void)mixt__sharded_buckets(r, r->overlap.buckets);
     r->shards.taken = 0;
 }
 
@@ -236,11 +235,10 @@ void mixt__sharded_begin(mixt__trainer *t)
 }
 
 /** Gradients that no node makes are 0. */
-static void clear_unwritten(const mixt__trainer *t, int64_t group)
+static void clear_unwritten(const mixt__params *p, const mixt__ranks *r, int64_t group)
 {
-    const mixt__params *p = t->params;
-    for (int64_t s = t->ranks.shards.owners.firsts[group]; s < t->ranks.shards.owners.firsts[group + 1]; s++)
-        if (!t->ranks.shards.window.written[s])
+    for (int64_t s = r->shards.owners.firsts[group]; s < r->shards.owners.firsts[group + 1]; s++)
+        if (!r->shards.window.written[s])
             memset(mixt__params_gradients(p) + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof(float));
 }
 
@@ -255,7 +253,7 @@ void mixt__sharded_passed(mixt__trainer *t, int64_t node)
             break;
         if (needs)
             mixt__overlap_wait(r->overlap.overlap, a ? a->sum_job[needs - 1] : needs);
-        clear_unwritten(t, group);
+        clear_unwritten(t->params, r, group);
     }
     for (; a && a->next < a->count && a->stays[a->next].first <= node + 1; a->next++)
         mixt__overlap_wait(r->overlap.overlap, a->fetch_job[a->next]);
@@ -265,7 +263,7 @@ void mixt__sharded_node(void *user, int64_t node)
 {
     mixt__trainer *t = user;
     mixt__overlap_passed(t->ranks.overlap.overlap, node);
-    if (mixt__sharded_gradients(t))
+    if (mixt__sharded_gradients(&t->ranks))
         mixt__sharded_passed(t, node);
 }
 
@@ -305,9 +303,8 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
     return status == MIXT_OK ? mixt__overlap_finish(r->overlap.overlap) : status;
 }
 
-mixt_status mixt__sharded_finish(mixt__trainer *t)
+mixt_status mixt__sharded_finish(mixt__ranks *r)
 {
-    mixt__ranks *r = &t->ranks;
     mixt_status status = mixt__overlap_finish(r->overlap.overlap);
     for (int64_t i = 0; r->shards.reading && i < r->overlap.bucket_count; i++)
         r->overlap.buckets[i] = r->shards.reading->jobs[r->shards.reading->sum_job[i] - 1]; // with their times
@@ -410,9 +407,8 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
 }
 
 /** Rounds all masters to their working copies: those of other ranks have come without. */
-static void round_copies(const mixt__trainer *t)
+static void round_copies(const mixt__params *p)
 {
-    const mixt__params *p = t->params;
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *g = &p->segments[s];
         if (g->low != MIXT_DTYPE_NONE)
@@ -446,7 +442,7 @@ mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mix
         mixt__update own = update_of(t, update, g);
         if (workspace) {
             own.workspace = workspace;
-            workspace += mixt__discrete_workspace(t, own.segments, own.segment_count);
+            workspace += mixt__discrete_workspace(t->device, own.segments, own.segment_count);
         }
         if (own.segment_count || own.statistics_count)
             MIXT_TRY(fn(user, &own, g));
@@ -479,7 +475,7 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
         MIXT_TRY(mixt__group_gather_parts(r->group, mixt__params_weights(p) + r->shards.owners.begins[g],
                                           r->shards.cuts, sizeof(float)));
     }
-    round_copies(t);
+    round_copies(t->params);
     return MIXT_OK;
 }
 

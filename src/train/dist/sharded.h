@@ -8,7 +8,7 @@
 #include "train/trainer.h"
 
 /** Whether gradients are summed by groups, each slice by its owner, who keeps it alone. */
-bool mixt__sharded_gradients(const mixt__trainer *t);
+bool mixt__sharded_gradients(const mixt__ranks *r);
 /** Decides what is sharded and where it lies; again for another graph or other passes. */
 mixt_status mixt__sharded_plan(mixt__trainer *t);
 
@@ -18,13 +18,13 @@ int64_t mixt__sharded_sent_weights(const mixt__trainer *t);
 int64_t mixt__sharded_sent_statistics(const mixt__trainer *t);
 int64_t mixt__sharded_sent_gradients(const mixt__trainer *t);
 /** Elements of the largest group. */
-int64_t mixt__sharded_largest(const mixt__trainer *t);
+int64_t mixt__sharded_largest(const mixt__ranks *r);
 /** Lists the own slices. Needs the blocks of mixt__ranks_take. */
 void mixt__sharded_list(mixt__trainer *t);
 /** Groups as they are summed. @param buckets (groups). @return how many */
-int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets);
+int64_t mixt__sharded_buckets(const mixt__ranks *r, mixt__bucket *buckets);
 /** Where the device makes the gradients of a group, and where it keeps the sums of this rank's slice. */
-float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *bucket);
+float *mixt__sharded_made(const mixt__params *params, const mixt__ranks *r, const mixt__bucket *bucket);
 float *mixt__sharded_mine(const mixt__trainer *t, int64_t group);
 /** Sums a group. */
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *bucket);
@@ -41,7 +41,7 @@ void mixt__sharded_passed(mixt__trainer *t, int64_t node);
 void mixt__sharded_node(void *user, int64_t node);
 
 /** Behind the last pass: waits for all sums and fetches. */
-mixt_status mixt__sharded_finish(mixt__trainer *t);
+mixt_status mixt__sharded_finish(mixt__ranks *r);
 
 /** Brings what ranks have gathered of their chunks into the order of the flat arenas.
  *  @param chunks (owners.chunks) elements of `size` bytes, by rank
