@@ -50,7 +50,7 @@ const cli_command cli_data_command = {
         {
             {"model", 'm', CLI_TEXT, "FOLDER", .help = "folder of the tokenizer and the chat template"},
             {"template", 't', CLI_TEXT, "FILE", .help = "chat template to use instead of the folder's"},
-            {"loss-on", 'l', CLI_CHOICE, "WHICH", .choices = "assistant|all|last", .fallback = "assistant",
+            {"loss-on", 'l', CLI_CHOICE, "WHICH", .choices = "assistant|all|last|preference", .fallback = "assistant",
              .help = "which tokens are trained, as data.loss_on"},
             {"seq", 's', CLI_INT, "N", .min = 1, .max = 1048576, .fallback = "2048",
              .help = "longest row, as data.seq; longer ones are truncated"},

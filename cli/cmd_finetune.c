@@ -201,7 +201,8 @@ static int run(const cli_args *args)
     mixt_finetune_options options =
         MIXT_OPTIONS(mixt_finetune_options, .lora = cli_int(args, "lora"), .full = cli_flag(args, "full"),
                      .base = cli_text(args, "base"), .memory = cli_text(args, "memory"), .out = cli_text(args, "out"),
-                     .settings = args->settings, .progress = cli_tokenize_progress, .user = &watch);
+                     .preference = cli_flag(args, "preference"), .settings = args->settings,
+                     .progress = cli_tokenize_progress, .user = &watch);
     mixt_config *config;
     if (options.full && cli_given(args, "lora"))
         return cli_usage(args->command, "--full trains all weights, --lora adapters beside them: one of them");
@@ -234,6 +235,8 @@ const cli_command cli_finetune = {
         {
             {"lora", 'l', CLI_INT, "R", .fallback = "16", .min = 1, .max = 65536, .help = "rank of the adapters"},
             {"full", .kind = CLI_FLAG, .help = "train all weights, without adapters"},
+            {"preference", 'p', CLI_FLAG,
+             .help = "learn which of two answers is better (DPO): rows with prompt, chosen and rejected"},
             {"base", 'b', CLI_CHOICE, "F", "bf16|fp32|fp8|int8|nf4", "bf16",
              .help = "format in which the frozen model is kept; with --full the precision, bf16 or fp32"},
             {"memory", 'm', CLI_TEXT, "SIZE",

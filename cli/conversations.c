@@ -151,7 +151,10 @@ static void print_json(const mixt_chat_info *info)
 static mixt_loss_on loss_on(const cli_args *args)
 {
     const char *word = cli_text(args, "loss-on");
-    return !strcmp(word, "all") ? MIXT_LOSS_ON_ALL : !strcmp(word, "last") ? MIXT_LOSS_ON_LAST : MIXT_LOSS_ON_ASSISTANT;
+    return !strcmp(word, "all")          ? MIXT_LOSS_ON_ALL
+           : !strcmp(word, "last")       ? MIXT_LOSS_ON_LAST
+           : !strcmp(word, "preference") ? MIXT_LOSS_ON_PREFERENCE
+                                         : MIXT_LOSS_ON_ASSISTANT;
 }
 
 mixt_status cli_conversations(const cli_args *args)

@@ -20,6 +20,7 @@ static const section sections[] = {
     {"integrity", "checks for bits that flip in memory"},
     {"auto", "what precision=auto may change while it trains"},
     {"distill", "learning from a trained model"},
+    {"dpo", "preferences between two answers"},
     {"lora", "adapters beside frozen weights: rank, layers, dropout"},
     {"dist", "training in several processes: ranks, sharding (ZeRO), compression"},
     {"verify", "thresholds of mixt verify"},

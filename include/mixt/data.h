@@ -51,6 +51,7 @@ typedef enum mixt_loss_on {
     MIXT_LOSS_ON_ASSISTANT = 0, /**< answers of the assistant, and completions */
     MIXT_LOSS_ON_ALL,           /**< all */
     MIXT_LOSS_ON_LAST,          /**< the last answer of each conversation, and completions */
+    MIXT_LOSS_ON_PREFERENCE,    /**< pairs of answers, "chosen" and "rejected": which of them is better */
 } mixt_loss_on;
 
 /** How to open a data set. */
@@ -207,7 +208,7 @@ typedef struct mixt_data_info {
     const char *warnings;              /**< what in the data may not be meant, a line each; NULL: nothing */
     const char *notes;                 /**< csv: what columns became, a line each; NULL: nothing */
     double target_scale; /**< VALUES with one each (`normalise_target`): models of the zoo learn (target - target_mean) / target_scale, and
-                              their outputs are in the target's units; 0: as they are */
+                               their outputs are in the target's units; 0: as they are */
 } mixt_data_info;
 
 /**

@@ -22,6 +22,8 @@ typedef struct mixt_finetune_options {
     const char *const *settings; /**< "key=value" that win over all else, ended by NULL; default NULL: none */
     mixt_progress_fn *progress;  /**< hears of texts that are tokenised; default NULL: nobody does */
     void *user;                  /**< for it */
+    bool preference; /**< data are pairs of answers, "chosen" and "rejected": which is better is learned (DPO); default
+                          false */
 } mixt_finetune_options;
 MIXT_API void mixt_finetune_options_default(mixt_finetune_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_finetune_options .struct_size = sizeof(mixt_finetune_options), .lora = 16

@@ -38,6 +38,16 @@ MIXT_API mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_valu
 /** Binary cross-entropy of logits with as many FP32 values from 0 to 1; a NaN is left out. */
 MIXT_API mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
 
+/**
+ * Cross-entropy of each row for itself: FP32 (…), 0 where the label is negative. For losses that weigh rows, or that
+ * compare sums of them: what comes of it goes to mixt_loss_add, by mixt_loss_mean or mixt_loss_bce say. On CPUs alone.
+ * @param logits (…, classes)
+ * @param labels INT32 (…)
+ * @param classes outputs that count, those behind are padding; 0: all
+ */
+MIXT_API mixt_value mixt_loss_cross_entropy_rows(mixt_builder *b, mixt_value logits, mixt_value labels,
+                                                 int64_t classes);
+
 typedef struct mixt_kl_options {
     size_t struct_size;
     float temperature; /**< that both scores are divided by, above 0; default 1 */

@@ -102,6 +102,7 @@ typedef struct mixt_run_row {
      * its plan: the same until the policy changes. */
     double share_values[MIXT_DTYPE_COUNT], share_bytes[MIXT_DTYPE_COUNT];
     const char *overflow_layer; /**< the parameter whose gradient was not finite first; NULL: none */
+    double margin, val_margin;  /**< of rewards, of this update and of a validation, where preferences are learned */
 } mixt_run_row;
 
 typedef enum mixt_event_kind {

@@ -204,6 +204,7 @@ typedef struct mixt_step {
     double grad_norm;           /**< of the unscaled gradient, before clipping */
     bool skipped;               /**< a gradient was not finite: nothing was changed */
     const char *overflow_layer; /**< parameter whose gradient was not finite first in the backward pass; NULL: none */
+    double margin; /**< of rewards, the mean over pairs of answers, where preferences are learned; else NaN */
 } mixt_step;
 
 /** One update on the data's next batches. result may be NULL. */
@@ -220,6 +221,7 @@ MIXT_API int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
 typedef struct mixt_evaluation {
     double loss, accuracy; /**< means over all targets; accuracy NaN where the loss has none */
     int64_t count;         /**< targets */
+    double margin;         /**< as in mixt_step */
 } mixt_evaluation;
 /** Runs the model over the whole set, once, in order. */
 MIXT_API mixt_status mixt_trainer_evaluate(mixt_trainer *trainer, const mixt_data *data, mixt_evaluation *result);

@@ -107,7 +107,7 @@ static mixt_status check_numbers(const mixt_data_options *options)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
         (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_FILL ||
-        (unsigned)options->loss_on > MIXT_LOSS_ON_LAST ||
+        (unsigned)options->loss_on > MIXT_LOSS_ON_PREFERENCE ||
         (unsigned)options->normalise_target > MIXT_NORMALISE_TARGET_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "data: target %d, normalise %d, normalise_target %d, missing %d or loss_on %d is not an "

@@ -304,6 +304,11 @@ mixt_status mixt__part_missing(const mixt_data *data);
 
 /** The input beside tokens where several texts share a row: the place of each token in its own. */
 #define MIXT_POSITIONS_INPUT "positions"
+/** Of pairs of answers: the tokens that are scored, 1 and -1 for those of the chosen and the rejected answer, and how
+ *  much likelier the reference finds the chosen one. */
+#define MIXT_NEXT_INPUT "next"
+#define MIXT_SIDE_INPUT "side"
+#define MIXT_REFERENCE_INPUT "reference"
 
 /** Rows in memory: inputs of one shape (UINT8 or FP32), and INT32 labels or FP32 values. */
 typedef struct mixt__table {

@@ -226,7 +226,7 @@ static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
     MIXT_TRY(mixt__trainer_fetch_control(t, &control));
     d->info.step =
         (mixt_step){.step = mixt__trainer_steps(t) + 1, .applied = control.step, .scale = (double)control.scale};
-    d->info.step.loss = d->info.step.grad_norm = d->info.step.accuracy = NAN;
+    d->info.step.loss = d->info.step.grad_norm = d->info.step.accuracy = d->info.step.margin = NAN;
     return MIXT_OK;
 }
 

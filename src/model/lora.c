@@ -127,14 +127,22 @@ static mixt_status no_parameter(const adapting *a, const char *pattern)
 
 /* ---- which layers ---- */
 
-/** The node whose products are the outputs, through views and what works element by element; -1: none. */
+/** Whether a node's outputs are those of its first input, seen otherwise: moved, computed element by element, or scored
+ *  row by row and added up. */
+static bool follows(const mixt__node *node)
+{
+    return node->op->view || node->op == &mixt__op_pointwise || node->op == &mixt__op_reduce ||
+           node->op == &mixt__op_cross_entropy_rows;
+}
+
+/** The node whose products are the outputs; -1: none. */
 static int64_t find_head(const mixt__graph *graph, int32_t value)
 {
     while (value && graph->values[value].producer >= 0) {
         const mixt__node *node = &graph->nodes[graph->values[value].producer];
         if (node->op == &mixt__op_matmul)
             return graph->values[value].producer;
-        value = node->in_count && (node->op->view || node->op == &mixt__op_pointwise) ? node->in[0] : 0;
+        value = node->in_count && follows(node) ? node->in[0] : 0;
     }
     return -1;
 }

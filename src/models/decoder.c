@@ -206,7 +206,7 @@ mixt_value mixt__model_decoder(mixt_builder *b, mixt_value ids)
         x = block(&d, x, i);
         mixt_scope_pop(b);
     }
-    return output(&d, norm(&d, "ln_f", x), embedding);
+    return mixt__model_margins(b, s, output(&d, norm(&d, "ln_f", x), embedding));
 }
 
 static mixt_status check_rope(const mixt__model_sizes *s, int64_t dim)

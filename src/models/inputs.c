@@ -29,7 +29,8 @@ const mixt_data_array *mixt__model_words(const mixt_data_info *data)
 
 bool mixt__model_packed(const mixt_data_info *data)
 {
-    return data->array_count == 3 && !strcmp(data->arrays[1].name, MIXT_POSITIONS_INPUT) && data->next_tokens;
+    return (data->array_count == 3 || mixt__model_prefers(data)) &&
+           !strcmp(data->arrays[1].name, MIXT_POSITIONS_INPUT) && data->next_tokens;
 }
 
 mixt_value mixt__model_places(mixt_builder *b)

@@ -267,6 +267,7 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
         fill_number(&s->vocab, entry->input == MIXT_MODEL_TEXTS ? data->arrays[0].ids : data->classes);
     s->rows = padded(s->vocab);
     s->transcribes = data->target == MIXT_TARGET_TEXT;
+    s->prefers = mixt__model_prefers(data);
     if (entry->uses & MIXT_USES_CLASSES)
         fill_number(&s->classes, data->target == MIXT_TARGET_VALUES ? data->target_elements : data->classes);
     if (entry->uses & MIXT_USES_SEQ)
@@ -336,7 +337,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         model->target_scale = (float)data->target_scale;
     }
     model->compares = entry->compares;
-    if (entry->own_loss || sizes->transcribes)
+    if (entry->own_loss || sizes->transcribes || sizes->prefers)
         model->loss = MIXT_LOSS_CUSTOM;
     if (entry->uses & MIXT_USES_VOCAB && entry->input != MIXT_MODEL_TEXTS && sizes->rows > sizes->vocab)
         model->classes = sizes->vocab;

@@ -68,6 +68,8 @@ typedef struct mixt__model_sizes {
     mixt__model_shortcut shortcut;
     bool zero_init;          // the last norm of a residual block begins at 0
     bool transcribes;        // targets are letters of what is said; filled in, never chosen
+    bool prefers;            // data are pairs of answers: models/preference.c; filled in, never chosen
+    float beta;              // of those: what a preference is multiplied by
     int64_t kv_heads, inner; // heads of keys and values; width inside the perceptron of a block
     bool tied;               // the output head is the embedding
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
@@ -148,6 +150,11 @@ extern const mixt__zoo_entry mixt__zoo[];
 mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_data_info *data);
 /** Whether samples are rows that several texts share, with "positions" beside their tokens. */
 bool mixt__model_packed(const mixt_data_info *data);
+/** Whether samples are pairs of answers: packed rows of two texts. */
+bool mixt__model_prefers(const mixt_data_info *data);
+/** Of pairs of answers by how much more than the reference the model prefers the chosen one (B, 1), which is what it is
+ *  then trained for; of other data the logits as they are. */
+mixt_value mixt__model_margins(mixt_builder *b, const mixt__model_sizes *sizes, mixt_value logits);
 /** The place of each token in its own text, INT32 (B, T), where the data has rows that several share; else no value. */
 mixt_value mixt__model_places(mixt_builder *b);
 /** How many features of this name ratings have; 0: none. */

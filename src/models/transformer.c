@@ -83,7 +83,7 @@ static mixt_value transformer(mixt_builder *b, mixt_value ids, bool gpt)
 
 mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x)
 {
-    return transformer(b, x, true);
+    return mixt__model_margins(b, mixt_builder_user(b), transformer(b, x, true));
 }
 
 mixt_value mixt__model_bert(mixt_builder *b, mixt_value x)

@@ -85,6 +85,7 @@ static mixt_status validate(mixt__loop *l)
     r->val_step = r->steps;
     r->val_loss = found.loss;
     r->val_accuracy = found.accuracy;
+    l->val_margin = found.margin;
     bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
     if (better)
         r->best_val_loss = found.loss;
@@ -130,6 +131,8 @@ static mixt_status tell_row(mixt__loop *l, bool validated)
     double n = (double)w->steps;
     mixt_run_row row = {
         .step = step->step, .epoch = step->epoch, .skipped = w->skipped, .val_loss = NAN, .val_accuracy = NAN};
+    row.margin = step->margin;
+    row.val_margin = validated ? l->val_margin : (double)NAN;
     row.memory = (int64_t)l->result->memory.allocated;
     row.loss = w->loss / n;
     row.accuracy = w->accuracy / n;

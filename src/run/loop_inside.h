@@ -24,6 +24,7 @@ typedef struct mixt__loop {
     bool extra_row;                           // there is such a row
     bool rows_wait;                           // the disk has no room for metrics.jsonl
     bool improved;                            // the newest validation is better than any that was kept
+    double val_margin;                        // of the last validation
     double kept_loss;                         // of the best checkpoint; NaN: there is none
     bool stopping;                            // a signal came before the last update was issued
     double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count

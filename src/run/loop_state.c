@@ -73,6 +73,7 @@ void mixt__loop_go_on(mixt__loop *l, const mixt__loop_state *s)
     l->run->last = (mixt_step){.step = s->steps, .epoch = s->epoch + 1, .lr = s->lr, .scale = s->scale};
     l->run->last.loss = s->loss;
     l->run->last.accuracy = s->accuracy;
+    l->run->last.margin = NAN;
     l->run->last.grad_norm = s->grad_norm;
     l->stop = !l->pending && (r->stopped_early || r->steps >= l->e->total_steps);
 }

@@ -5,6 +5,7 @@
 #include "run/auto/precision.h"
 #include "run/auto/register.h"
 #include "run/advance.h"
+#include "run/open/references.h"
 #include "run/open/adapter.h"
 #include "run/open/fit.h"
 #include "run/open/hf_folder.h"
@@ -263,6 +264,7 @@ static mixt_status train(mixt_run *run)
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(mixt__run_ranks_directory(run, open_directory));
+    MIXT_TRY(mixt__references_take(run));
     if (mixt__run_writes(run))
         MIXT_TRY(mixt__run_keep_phases(run));
     if (mixt__run_writes(run) && mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
@@ -316,6 +318,7 @@ mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation 
     MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt_run_data(run, split, &data));
+    MIXT_TRY(mixt__references_for(run, split, data));
     return mixt_trainer_evaluate(run->experiment.trainer, data, result);
 }
 

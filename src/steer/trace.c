@@ -107,13 +107,13 @@ const mixt__trace_mark *mixt__trace_marks_of(const mixt__trace *t, int64_t step)
 
 mixt_status mixt__trace_mark_step(const mixt__trace *t, mixt__trainer *trainer, int64_t step, mixt__trace_mark *marks)
 {
-    const float(*all)[3];
+    const float(*all)[MIXT_PASS_FIGURES];
     int64_t passes = mixt__ranks_passes(trainer);
     if (!t->ranks)
         return MIXT_OK;
     MIXT_TRY(mixt__trainer_pass_figures(trainer, step, &all));
     for (int64_t rank = 0; rank < t->ranks; rank++) {
-        const float(*own)[3] = all + rank * passes;
+        const float(*own)[MIXT_PASS_FIGURES] = all + rank * passes;
         double loss = 0, targets = 0;
         for (int64_t i = 0; i < passes; i++) {
             loss += (double)own[i][0];

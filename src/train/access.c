@@ -156,7 +156,7 @@ mixt_status mixt__trainer_drop_scale(mixt__trainer *t)
 
 /* ---- for who runs or times its parts ---- */
 
-mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step, const float (**figures)[3])
+mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step, const float (**figures)[MIXT_PASS_FIGURES])
 {
     const mixt__step_result *found;
     MIXT_TRY(mixt__feed_result_of(&t->feed, t->attempts - step, &found));

@@ -195,36 +195,38 @@ static mixt_status run_evaluation(mixt__trainer *t)
 }
 
 /** The figures of one pass: loss, hits and targets of `count` samples. */
-static mixt_status read_pass(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t count, float metrics[3])
+static mixt_status read_pass(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t count, float *metrics)
 {
     int64_t valid;
     MIXT_TRY(mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
     pad_samples(t, data, valid);
     MIXT_TRY(run_evaluation(t));
-    return mixt__device_download(t->device, metrics, mixt__executable_address(t->eval, t->eval->graph->metrics),
-                                 3 * sizeof *metrics);
+    int32_t value = t->eval->graph->metrics;
+    memset(metrics, 0, MIXT_PASS_FIGURES * sizeof *metrics);
+    return mixt__device_download(t->device, metrics, mixt__executable_address(t->eval, value),
+                                 (size_t)mixt__shape_count(&t->eval->graph->values[value].shape) * sizeof *metrics);
 }
 
 /** Adds the figures of samples [first, end), in passes of at most the evaluation batch. Stops early where `interrupt`
  *  is set: *stopped says so. */
 static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t end,
-                               const volatile sig_atomic_t *interrupt, double sums[3], bool *stopped)
+                               const volatile sig_atomic_t *interrupt, double sums[MIXT_PASS_FIGURES], bool *stopped)
 {
     for (; first < end; first += t->settings.eval_batch) {
         int64_t count = end - first < t->settings.eval_batch ? end - first : t->settings.eval_batch;
-        float metrics[3];
+        float metrics[MIXT_PASS_FIGURES];
         mixt__signal_at(MIXT_PLACE_VALIDATION);
         *stopped = interrupt && *interrupt;
         if (*stopped)
             return MIXT_OK;
         MIXT_TRY(read_pass(t, data, first, count, metrics));
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < MIXT_PASS_FIGURES; i++)
             sums[i] += metrics[i];
     }
     return MIXT_OK;
 }
 
-static mixt_status make_result(const mixt__trainer *t, const mixt_data *data, const double sums[3],
+static mixt_status make_result(const mixt__trainer *t, const mixt_data *data, const double sums[MIXT_PASS_FIGURES],
                                mixt_evaluation *result)
 {
     const mixt_data_info *info = mixt_data_describe(data);
@@ -232,19 +234,20 @@ static mixt_status make_result(const mixt__trainer *t, const mixt_data *data, co
         return mixt__fail(MIXT_ERROR_DATA, "%s (%s): no samples to evaluate", info->path, info->split);
     *result = (mixt_evaluation){.loss = sums[0] / sums[2], .count = (int64_t)sums[2]};
     result->accuracy = t->eval->graph->counts_correct ? sums[1] / sums[2] : NAN;
+    result->margin = mixt__trainer_prefers(t->eval->graph) ? sums[3] / sums[2] : NAN;
     return MIXT_OK;
 }
 
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
                                    mixt_evaluation *result)
 {
-    double sums[3] = {0};
+    double sums[MIXT_PASS_FIGURES] = {0};
     bool stopped = false;
     MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
     MIXT_TRY(add_samples(t, data, 0, mixt_data_describe(data)->samples, interrupt, sums, &stopped));
     if (!stopped)
         return make_result(t, data, sums, result);
-    *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
+    *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1, .margin = NAN};
     return MIXT_OK;
 }
 
@@ -266,20 +269,20 @@ static mixt_status agree_on_batch(mixt__trainer *t, const mixt_data *data)
 mixt_status mixt__trainer_evaluate_ranks(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
 {
     mixt__group *g = t->ranks.group;
-    double sums[3] = {0};
+    double sums[MIXT_PASS_FIGURES] = {0};
     MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
     MIXT_TRY(agree_on_batch(t, data));
     int64_t samples = mixt_data_describe(data)->samples, batch = t->settings.eval_batch;
     int64_t batches = (samples + batch - 1) / batch;
     for (int64_t first = 0; first < batches; first += g->size) {
-        float metrics[3], *all = (float *)(void *)g->words;
+        float metrics[MIXT_PASS_FIGURES], *all = (float *)(void *)g->words;
         // Behind the last there is none: it is passed again for nothing, as weights may be gathered for it by all.
         int64_t mine = first + g->rank < batches ? first + g->rank : batches - 1, left = samples - mine * batch;
         MIXT_TRY(read_pass(t, data, mine * batch, left < batch ? left : batch, metrics));
         MIXT_TRY(mixt__group_gather(g, metrics, sizeof metrics, all, 1));
         for (int rank = 0; rank < g->size && first + rank < batches; rank++)
-            for (int i = 0; i < 3; i++)
-                sums[i] += all[3 * rank + i];
+            for (int i = 0; i < MIXT_PASS_FIGURES; i++)
+                sums[i] += all[MIXT_PASS_FIGURES * rank + i];
     }
     return make_result(t, data, sums, result);
 }
@@ -288,7 +291,7 @@ mixt_status mixt__trainer_evaluate_blocks(mixt__trainer *t, const mixt_data *dat
                                           mixt_evaluation *result)
 {
     int64_t samples = mixt_data_describe(data)->samples;
-    double sums[3] = {0};
+    double sums[MIXT_PASS_FIGURES] = {0};
     bool stopped = false;
     MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
     for (int64_t i = 0; i < blocks->count; i++) {

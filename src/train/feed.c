@@ -30,7 +30,7 @@ size_t mixt__feed_bytes(mixt__device *device, const mixt__batch_spec *spec, int6
 /** Bytes of a step's result. */
 static size_t result_bytes(int64_t batches)
 {
-    return sizeof(mixt__step_result) + (size_t)batches * 3 * sizeof(float);
+    return sizeof(mixt__step_result) + (size_t)batches * MIXT_PASS_FIGURES * sizeof(float);
 }
 
 size_t mixt__feed_host_bytes(int64_t batches)

@@ -13,11 +13,14 @@
 #include "backend/backend.h"
 #include "model/model.h"
 
+/** Of a pass: sum of losses, correct, targets that count, and sum of rewards' margins where preferences are learned. */
+enum { MIXT_PASS_FIGURES = 4 };
+
 /** What a step leaves for the host. */
 typedef struct mixt__step_result {
     mixt__control control;
     mixt__damage damage;
-    float metrics[][3]; // of each micro-step: sum of losses, correct, targets that count
+    float metrics[][MIXT_PASS_FIGURES]; // of each micro-step
 } mixt__step_result;
 
 /** Steps that are recorded apart: the plain one, and the one that is instrumented (train/instrument.h). */

@@ -110,8 +110,9 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
     mixt__executable *step = mixt__lengths_step(t);
     MIXT_TRY(mixt__faults_run(t, step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
+    int64_t count = mixt__shape_count(&step->graph->values[step->graph->metrics].shape);
     return mixt__device_copy(t->device, metrics, mixt__executable_address(step, step->graph->metrics),
-                             3 * sizeof *metrics);
+                             (size_t)count * sizeof *metrics);
 }
 
 /** The same as one of those that ranks share: what it does to running statistics is kept apart. */
@@ -254,9 +255,10 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
                           (long long)t->attempts);
     MIXT_TRY(mixt__feed_result_of(&t->feed, back, &found));
     const mixt__control *c = &found->control;
-    double sums[3] = {0};
+    double sums[MIXT_PASS_FIGURES] = {0};
+    bool prefers = mixt__trainer_prefers(t->train->graph);
     for (int64_t m = 0; m < t->settings.accumulate; m++)
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < MIXT_PASS_FIGURES - !prefers; i++)
             sums[i] += (double)found->metrics[m][i];
     t->control_copy = *c;
     MIXT_TRY(mixt__integrity_take_in(t, step, &found->damage));
@@ -268,6 +270,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     result->samples = t->settings.batch * t->settings.accumulate;
     result->loss = sums[2] > 0 ? sums[0] / sums[2] : 0;
     result->accuracy = classes && sums[2] > 0 ? sums[1] / sums[2] : NAN;
+    result->margin = prefers && sums[2] > 0 ? sums[3] / sums[2] : NAN;
     result->lr = c->lr;
     result->grad_norm = c->grad_norm;
     result->overflow_layer = t->overflow_layer[0] ? t->overflow_layer : NULL;

@@ -15,6 +15,12 @@
 
 #include <signal.h>
 
+/** Whether a graph learns preferences: its metrics have the sum of margins too. */
+static inline bool mixt__trainer_prefers(const mixt__graph *graph)
+{
+    return mixt__shape_count(&graph->values[graph->metrics].shape) == MIXT_PASS_FIGURES;
+}
+
 typedef struct mixt__prefetch mixt__prefetch;
 
 enum {
@@ -129,7 +135,8 @@ mixt_status mixt__trainer_drop_scale(mixt__trainer *t);
 /* ---- for who runs or times its parts ---- */
 
 /** Loss, hits and targets of each pass of a step whose result was read, the newest or the one before. */
-mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step, const float (**figures)[3]);
+mixt_status mixt__trainer_pass_figures(const mixt__trainer *t, int64_t step,
+                                       const float (**figures)[MIXT_PASS_FIGURES]);
 /** A key of random numbers where the device reads it, for a pass that is only timed. */
 const uint64_t *mixt__trainer_any_key(const mixt__trainer *t);
 /** The passes that end a step. */

@@ -53,6 +53,7 @@ cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
 cp -r gpt2 gpt2-chat
 echo '{"chat_template": "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}' >gpt2-chat/tokenizer_config.json
 for i in $(seq 60); do echo "{\"messages\": [{\"role\": \"user\", \"content\": \"say $i\"}, {\"role\": \"assistant\", \"content\": \"$i!\"}]}"; done >chats.jsonl
+for i in $(seq 40); do echo "{\"prompt\": \"say $i\", \"chosen\": \" $i\", \"rejected\": \" no $((i % 3))\"}"; done >pairs.jsonl
 printf 'say 7\n' >questions.txt
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
 idx train 100

@@ -6,6 +6,7 @@
  */
 #include "data/chat/chat.h"
 
+#include "data/chat/chat_pairs.h"
 #include "data/chat/chat_spans.h"
 
 #include <string.h>
@@ -169,6 +170,8 @@ static int64_t places_of(const mixt_data *data, const mixt__chat_set *set)
 static mixt_status describe(mixt_data *data, mixt__chat_state *state)
 {
     mixt_data_info *info = &data->info;
+    if (state->set.pairs)
+        return mixt__chat_pairs_describe(data, state, model_of(data) ? model_of(data)->info.input_dims[0] : 0);
     int64_t seq = places_of(data, &state->set);
     bool packed = is_packed(data);
     mixt_data_array *arrays = mixt__arena_alloc(&data->arena, 3 * sizeof *arrays);
@@ -200,12 +203,14 @@ static mixt_status describe(mixt_data *data, mixt__chat_state *state)
     return MIXT_OK;
 }
 
-/** Tokens that a sample may have: one more than a row, whose last one is only predicted. */
+/** Tokens that a sample may have: one more than a row, whose last one is only predicted. Of a pair both texts share it,
+ *  half each. */
 static int64_t most_of(const mixt_data *data)
 {
     const mixt_data *like = model_of(data);
     bool shorter = like && like->info.input_dims[0] < data->options.seq;
-    return (shorter ? like->info.input_dims[0] : data->options.seq) + 1;
+    int64_t places = shorter ? like->info.input_dims[0] : data->options.seq;
+    return (data->options.loss_on == MIXT_LOSS_ON_PREFERENCE ? places / 2 : places) + 1;
 }
 
 static mixt_status open(mixt_data *data)
@@ -252,6 +257,16 @@ static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64
                           char *const *at)
 {
     const mixt__chat_state *state = data->state;
+    if (state->set.pairs) {
+        if (!state->reference)
+            return mixt__fail(
+                MIXT_ERROR_STATE,
+                "%s: pairs of answers are trained and evaluated against a reference, whose scores are not "
+                "known here: mixt train, finetune, eval and compare make them",
+                data->path);
+        mixt__chat_pairs_read(state, index, as->arrays[0].elements, at);
+        return MIXT_OK;
+    }
     bool packed = as->array_count == 3;
     int64_t places = as->arrays[0].elements, filled = 0;
     int32_t *tokens = (int32_t *)(void *)at[0], *positions = packed ? (int32_t *)(void *)at[1] : NULL,
@@ -282,6 +297,7 @@ static void close(mixt_data *data)
         return;
     mixt__chat_set_free(&state->set);
     mixt__chat_packing_free(&state->packing);
+    mixt__free(state->reference);
     mixt_chat_template_free(state->chat);
     mixt__free(state);
     data->state = NULL;

@@ -9,6 +9,7 @@ typedef struct mixt__chat_state {
     mixt__chat_set set;
     mixt__chat_packing packing; // of sets that are packed
     mixt_chat_template *chat;   // owned
+    float *reference;           // of pairs: see chat_pairs.h; NULL: not known
     mixt_chat_info info;
 } mixt__chat_state;
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 const char *const mixt__chat_form_names[MIXT_CHAT_FORMS] = {
-    "messages", "prompt_completion", "conversational_prompt_completion", "text", "alpaca", "sharegpt"};
+    "messages", "prompt_completion", "conversational_prompt_completion", "text", "alpaca",
+    "sharegpt", "preference",        "conversational_preference"};
 
 /* ---- which form ---- */
 
@@ -23,9 +24,9 @@ static mixt_status no_form(const json_t *row)
 {
     const char *first = json_object_iter_key(json_object_iter((json_t *)row));
     if (json_object_get(row, "chosen") || json_object_get(row, "rejected"))
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "a pair of answers, \"chosen\" and \"rejected\", is not a form to train on here: keep the "
-                          "chosen one, as \"messages\" or \"prompt\" and \"completion\"");
+        return mixt__fail(MIXT_ERROR_DATA, "\"%s\" without \"%s\": a preference is between two answers",
+                          json_object_get(row, "chosen") ? "chosen" : "rejected",
+                          json_object_get(row, "chosen") ? "rejected" : "chosen");
     if (json_object_get(row, "prompt"))
         return mixt__fail(MIXT_ERROR_DATA, "\"prompt\" without \"completion\": there is no answer to learn");
     if (json_object_get(row, "instruction"))
@@ -36,10 +37,28 @@ static mixt_status no_form(const json_t *row)
                       first ? "; it has \"" : "", first ? first : "", first ? "\"" : "");
 }
 
+/** Of a row with two answers. */
+static mixt_status pair_form(const json_t *row, mixt__chat_form *form)
+{
+    const json_t *prompt = json_object_get(row, "prompt"), *chosen = json_object_get(row, "chosen"),
+                 *rejected = json_object_get(row, "rejected");
+    if (json_is_array(chosen) && json_is_array(rejected) && (!prompt || json_is_array(prompt)))
+        *form = MIXT_CHAT_CHOICE;
+    else if (json_is_string(chosen) && json_is_string(rejected) && json_is_string(prompt))
+        *form = MIXT_CHAT_PREFERENCE;
+    else
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "\"prompt\", \"chosen\" and \"rejected\" must be three texts, or three lists of messages "
+                          "(then \"prompt\" may be what the other two begin with)");
+    return MIXT_OK;
+}
+
 mixt_status mixt__chat_form_of(const json_t *row, mixt__chat_form *form)
 {
     if (!json_is_object(row))
         return mixt__fail(MIXT_ERROR_DATA, "a row must be a JSON object");
+    if (json_object_get(row, "chosen") && json_object_get(row, "rejected"))
+        return pair_form(row, form);
     const json_t *list = list_of(row), *prompt = json_object_get(row, "prompt"),
                  *completion = json_object_get(row, "completion");
     if (list && !json_is_array(list))
@@ -198,8 +217,37 @@ static mixt_status add_others(json_t *others, const json_t *row)
     return json_is_object(more) && mixt__json_merge(others, more) ? no_memory() : MIXT_OK;
 }
 
-static mixt_status fill_messages(const json_t *row, mixt__chat_turns *t)
+/** Messages that two lists begin with. */
+static size_t common_front(const json_t *a, const json_t *b)
 {
+    size_t same = 0;
+    while (same < json_array_size(a) && json_equal(json_array_get(a, same), json_array_get(b, same)))
+        same++;
+    return same;
+}
+
+/** The prompt, given or what both answers begin with, and one of the answers. */
+static mixt_status add_choice(const json_t *row, bool rejected, mixt__chat_turns *t)
+{
+    const json_t *chosen = json_object_get(row, "chosen"), *other = json_object_get(row, "rejected");
+    const json_t *prompt = json_object_get(row, "prompt"), *answer = rejected ? other : chosen;
+    if (prompt)
+        MIXT_TRY(add_all(t->messages, prompt));
+    t->prompt = prompt ? json_array_size(prompt) : common_front(chosen, other);
+    if (!t->prompt)
+        return mixt__fail(MIXT_ERROR_DATA, "no \"prompt\", and \"chosen\" and \"rejected\" begin with other messages");
+    if (t->prompt >= json_array_size(answer) + (prompt ? t->prompt : 0))
+        return mixt__fail(MIXT_ERROR_DATA, "an empty \"%s\": there is no answer to compare",
+                          rejected ? "rejected" : "chosen");
+    return add_all(t->messages, answer);
+}
+
+static mixt_status fill_messages(const json_t *row, bool rejected, bool pair, mixt__chat_turns *t)
+{
+    if (pair) {
+        MIXT_TRY(add_others(t->others, row));
+        return add_choice(row, rejected, t);
+    }
     if (t->form == MIXT_CHAT_ALPACA)
         return add_alpaca(t->messages, row);
     MIXT_TRY(add_others(t->others, row));
@@ -231,18 +279,22 @@ static mixt_status check_answer(const mixt__chat_turns *t)
                                              : "a conversation without messages");
 }
 
-mixt_status mixt__chat_turns_of(const json_t *row, mixt__chat_form form, mixt__chat_turns *t)
+mixt_status mixt__chat_turns_of(const json_t *row, mixt__chat_form form, bool rejected, mixt__chat_turns *t)
 {
+    bool pair = mixt__chat_form_pairs(form);
+    const char *answer = !pair ? "completion" : rejected ? "rejected" : "chosen";
+    if (pair)
+        form = form == MIXT_CHAT_CHOICE ? MIXT_CHAT_CONVERSATION : MIXT_CHAT_COMPLETION;
     *t = (mixt__chat_turns){.form = form};
     if (form == MIXT_CHAT_TEXT)
         return text_of(row, "text", &t->text, &t->text_size);
     if (form == MIXT_CHAT_COMPLETION) {
         MIXT_TRY(text_of(row, "prompt", &t->text, &t->text_size));
-        return text_of(row, "completion", &t->completion, &t->completion_size);
+        return text_of(row, answer, &t->completion, &t->completion_size);
     }
     t->messages = json_array();
     t->others = json_object();
-    mixt_status status = t->messages && t->others ? fill_messages(row, t) : no_memory();
+    mixt_status status = t->messages && t->others ? fill_messages(row, rejected, pair, t) : no_memory();
     if (status == MIXT_OK)
         status = check_answer(t);
     if (status != MIXT_OK)

@@ -5,6 +5,7 @@
 #include "mixt/types.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 typedef enum mixt__chat_form {
     MIXT_CHAT_MESSAGES,     // {"messages": [{"role", "content"}]}
@@ -13,6 +14,8 @@ typedef enum mixt__chat_form {
     MIXT_CHAT_TEXT,         // {"text": text}
     MIXT_CHAT_ALPACA,       // {"instruction", "input", "output"}
     MIXT_CHAT_SHAREGPT,     // {"conversations": [{"from", "value"}]}
+    MIXT_CHAT_PREFERENCE,   // {"prompt": text, "chosen": text, "rejected": text}
+    MIXT_CHAT_CHOICE,       // the same with lists of messages; without a prompt, it is what both begin with
     MIXT_CHAT_FORMS,
 } mixt__chat_form;
 
@@ -31,8 +34,14 @@ typedef struct mixt__chat_turns {
 
 /** The form of a row; failures say what it lacks, without file and line. */
 mixt_status mixt__chat_form_of(const json_t *row, mixt__chat_form *form);
-/** What a row of this form says; checks roles and contents. The row must live as long as `turns`. */
-mixt_status mixt__chat_turns_of(const json_t *row, mixt__chat_form form, mixt__chat_turns *turns);
+/** Whether rows of a form are pairs of answers. */
+static inline bool mixt__chat_form_pairs(mixt__chat_form form)
+{
+    return form == MIXT_CHAT_PREFERENCE || form == MIXT_CHAT_CHOICE;
+}
+/** What a row of this form says; checks roles and contents. The row must live as long as `turns`.
+ *  @param rejected of a pair that answer; else the chosen one. Both are rows of the form that one answer has */
+mixt_status mixt__chat_turns_of(const json_t *row, mixt__chat_form form, bool rejected, mixt__chat_turns *turns);
 void mixt__chat_turns_free(mixt__chat_turns *turns);
 
 /** Whether a message is the assistant's. */

@@ -11,7 +11,7 @@ enum { ROUND = 512 };
 
 /** A row that was encoded. */
 typedef struct encoded {
-    mixt__tokens tokens;
+    mixt__tokens tokens, rejected; // rejected: the other answer of a pair
     mixt_status status;
 } encoded;
 
@@ -37,11 +37,14 @@ static mixt_status encode_value(round_state *r, int64_t index, const json_t *val
     if (form != r->form)
         return mixt__fail(MIXT_ERROR_DATA, "is of the form %s, but line %lld of %s: one file, one form",
                           mixt__chat_form_names[form], (long long)r->rows->row[0].line, mixt__chat_form_names[r->form]);
-    MIXT_TRY(mixt__chat_turns_of(value, form, &turns));
-    mixt_status status =
-        mixt__chat_encode(r->codec, r->workers[thread], &turns, &r->row[index].tokens, &r->tallies[thread]);
-    mixt__chat_turns_free(&turns);
-    return status;
+    for (int rejected = 0; rejected <= mixt__chat_form_pairs(form); rejected++) {
+        mixt__tokens *to = rejected ? &r->row[index].rejected : &r->row[index].tokens;
+        MIXT_TRY(mixt__chat_turns_of(value, form, rejected, &turns));
+        mixt_status status = mixt__chat_encode(r->codec, r->workers[thread], &turns, to, &r->tallies[thread]);
+        mixt__chat_turns_free(&turns);
+        MIXT_TRY(status);
+    }
+    return MIXT_OK;
 }
 
 static mixt_status encode_row(round_state *r, int64_t index, int thread)
@@ -64,7 +67,7 @@ static void encode_some(void *argument, int64_t begin, int64_t end, int thread)
     round_state *r = argument;
     mixt__account *before = mixt__account_use(r->account);
     for (int64_t i = begin; i < end; i++) {
-        r->row[i].tokens.count = 0;
+        r->row[i].tokens.count = r->row[i].rejected.count = 0;
         r->row[i].status = encode_row(r, i, thread);
         if (r->row[i].status == MIXT_OK)
             continue;
@@ -93,17 +96,22 @@ static int64_t count_trained(const uint32_t *ids, int64_t count)
     return trained;
 }
 
-/** Takes a row's tokens over into the set. */
-static mixt_status take(mixt__chat_set *set, const mixt__chat_rows *rows, int64_t row, const mixt__tokens *tokens,
-                        int64_t most)
+/** Whether tokens have some to train once they are cut, which is counted where not. */
+static bool has_trained(mixt__chat_set *set, const mixt__tokens *tokens, int64_t most)
 {
-    int64_t kept = tokens->count > most ? most : tokens->count, trained = count_trained(tokens->ids, kept);
-    set->rows++;
-    if (!trained) {
-        set->untrained++;
-        set->lost += kept < tokens->count && count_trained(tokens->ids, tokens->count);
-        return MIXT_OK;
-    }
+    int64_t kept = tokens->count > most ? most : tokens->count;
+    if (count_trained(tokens->ids, kept))
+        return true;
+    set->untrained++;
+    set->lost += kept < tokens->count && count_trained(tokens->ids, tokens->count);
+    return false;
+}
+
+/** Takes a text's tokens over into the set. */
+static mixt_status take_text(mixt__chat_set *set, const mixt__chat_rows *rows, int64_t row, const mixt__tokens *tokens,
+                             int64_t most)
+{
+    int64_t kept = tokens->count > most ? most : tokens->count;
     if (!mixt__grow((void **)&set->sample, &set->capacity, set->count, sizeof *set->sample))
         return no_memory(rows);
     MIXT_TRY(mixt__tokens_reserve(&set->tokens, kept));
@@ -114,9 +122,19 @@ static mixt_status take(mixt__chat_set *set, const mixt__chat_rows *rows, int64_
                             .count = (int32_t)kept,
                             .whole = (int32_t)(tokens->count < INT32_MAX ? tokens->count : INT32_MAX)};
     set->tokens.count += kept;
-    set->trained += trained;
+    set->trained += count_trained(tokens->ids, kept);
     set->cut += kept < tokens->count;
     return MIXT_OK;
+}
+
+/** Takes a row over, of a pair both answers or none. */
+static mixt_status take(mixt__chat_set *set, const mixt__chat_rows *rows, int64_t row, const encoded *e, int64_t most)
+{
+    set->rows++;
+    if (!has_trained(set, &e->tokens, most) || (set->pairs && !has_trained(set, &e->rejected, most)))
+        return MIXT_OK;
+    MIXT_TRY(take_text(set, rows, row, &e->tokens, most));
+    return set->pairs ? take_text(set, rows, row, &e->rejected, most) : MIXT_OK;
 }
 
 static mixt_status tell(mixt__teller teller, const char *path, int64_t done, int64_t total)
@@ -142,7 +160,7 @@ static mixt_status run_rounds(round_state *r, const int64_t *chosen, int64_t cou
             return r->row[r->bad].status;
         }
         for (int64_t i = 0; i < some; i++)
-            MIXT_TRY(take(set, r->rows, r->chosen[i], &r->row[i].tokens, most));
+            MIXT_TRY(take(set, r->rows, r->chosen[i], &r->row[i], most));
         at += some;
         MIXT_TRY(tell(teller, r->rows->path, at, count));
     }
@@ -160,6 +178,24 @@ static mixt_status first_form(const mixt__chat_rows *rows, mixt__chat_form *form
                              : mixt__fail_context(status, "%s: line %lld", rows->path, (long long)rows->row[0].line);
 }
 
+/** Pairs of answers are learned by another loss, which is asked for, and only they are. */
+static mixt_status check_pairs(const mixt__chat_codec *codec, const mixt__chat_rows *rows, mixt__chat_form form)
+{
+    bool asked = codec->loss_on == MIXT_LOSS_ON_PREFERENCE;
+    if (asked == mixt__chat_form_pairs(form))
+        return MIXT_OK;
+    if (asked)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: line %lld is of the form %s: preferences are learned of rows with \"prompt\", "
+                          "\"chosen\" and \"rejected\"",
+                          rows->path, (long long)rows->row[0].line, mixt__chat_form_names[form]);
+    return mixt__fail(MIXT_ERROR_DATA,
+                      "%s: line %lld is a pair of answers, \"chosen\" and \"rejected\": learn which is better with "
+                      "data.loss_on=preference (mixt finetune --preference), or keep the chosen one, as \"messages\" "
+                      "or \"prompt\" and \"completion\"",
+                      rows->path, (long long)rows->row[0].line);
+}
+
 mixt_status mixt__chat_set_make(const mixt__chat_codec *codec, const mixt__chat_rows *rows, const int64_t *chosen,
                                 int64_t count, int64_t most, mixt__teller teller, mixt__chat_set *set)
 {
@@ -167,6 +203,8 @@ mixt_status mixt__chat_set_make(const mixt__chat_codec *codec, const mixt__chat_
     round_state r = {.codec = codec, .rows = rows, .account = mixt__account_now()};
     *set = (mixt__chat_set){0};
     MIXT_TRY(first_form(rows, &set->form));
+    MIXT_TRY(check_pairs(codec, rows, set->form));
+    set->pairs = mixt__chat_form_pairs(set->form);
     r.form = set->form;
     r.row = mixt__alloc(ROUND * sizeof *r.row);
     r.workers = mixt__alloc((size_t)threads * sizeof *r.workers);
@@ -181,7 +219,7 @@ mixt_status mixt__chat_set_make(const mixt__chat_codec *codec, const mixt__chat_
             codec->tokenizer->kind->worker_free(r.workers[i]);
     }
     for (int64_t i = 0; r.row && i < ROUND; i++)
-        mixt__tokens_free(&r.row[i].tokens);
+        mixt__tokens_free(&r.row[i].tokens), mixt__tokens_free(&r.row[i].rejected);
     pthread_mutex_destroy(&r.lock);
     mixt__free(r.row);
     mixt__free(r.workers);

@@ -14,6 +14,7 @@ typedef struct mixt__chat_sample {
 
 typedef struct mixt__chat_set {
     mixt__chat_form form;
+    bool pairs;          // samples 2i and 2i + 1 are the chosen and the rejected answer of a row
     mixt__tokens tokens; // with MIXT_CHAT_TRAINED
     mixt__chat_sample *sample;
     int64_t count, capacity;

@@ -453,6 +453,7 @@ static mixt_status open_trainer(mixt__experiment *e)
 {
     MIXT_TRY(count_steps(e));
     MIXT_TRY(mixt__experiment_sizes(e));
+    e->sizes.beta = real(e, MIXT_KEY_DPO_BETA);
     const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));

@@ -112,11 +112,13 @@ static mixt_status set_model(maker *m)
     MIXT_TRY(set(m, "data.path=%s", m->data));
     MIXT_TRY(set(m, "data.val_fraction=0.05"));
     MIXT_TRY(set(m, "precision=%s", fp32 ? "fp32" : "bf16"));
-    MIXT_TRY(set(m, "train.lr=%s", o->full ? "2e-5" : "2e-4"));
+    MIXT_TRY(set(m, "train.lr=%s", o->preference ? o->full ? "1e-6" : "2e-5" : o->full ? "2e-5" : "2e-4"));
     MIXT_TRY(set(m, "train.weight_decay=%s", o->full ? "0.01" : "0"));
     MIXT_TRY(set(m, "train.clip=1.0"));
     MIXT_TRY(set(m, "train.schedule=cosine"));
-    MIXT_TRY(set(m, "train.epochs=%d", EPOCHS));
+    MIXT_TRY(set(m, "train.epochs=%d", o->preference ? 1 : EPOCHS));
+    if (o->preference)
+        MIXT_TRY(set(m, "data.loss_on=preference"));
     if (!o->full)
         MIXT_TRY(set(m, "lora.rank=%lld", (long long)o->lora));
     if (!fp32 && strcmp(o->base, "bf16"))
@@ -149,7 +151,7 @@ static mixt_status look(maker *m, int64_t seq, int64_t *rows)
     MIXT_TRY(mixt_data_open_with(spec, &o, &data));
     const mixt__chat_state *state = mixt__chat_state_of(data);
     *rows = mixt_data_describe(data)->samples;
-    m->longest = state ? state->info.longest : seq;
+    m->longest = !state ? seq : state->set.pairs ? 2 * state->info.longest : state->info.longest;
     mixt_data_close(data);
     return MIXT_OK;
 }

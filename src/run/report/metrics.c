@@ -110,6 +110,10 @@ static json_t *row_object(const mixt_run_row *row, bool from_zero)
         mixt__json_set(object, "val_loss", mixt__rows_number(row->val_loss));
     if (!isnan(row->val_accuracy))
         mixt__json_set(object, "val_accuracy", mixt__rows_number(row->val_accuracy));
+    if (!isnan(row->margin))
+        mixt__json_set(object, "margin", mixt__rows_number(row->margin));
+    if (!isnan(row->val_margin))
+        mixt__json_set(object, "val_margin", mixt__rows_number(row->val_margin));
     return object;
 }
 

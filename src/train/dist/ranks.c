@@ -147,9 +147,9 @@ static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
     mine->asked = r->sums.asked;
     mine->damage = mixt__integrity_tell(t);
     float *figures = (float *)(void *)(mine + 1);
-    memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * 3 * sizeof *figures);
+    memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * MIXT_PASS_FIGURES * sizeof *figures);
     if (r->sums.moved_total)
-        memcpy(figures + passes * 3, r->sums.added + first * r->sums.moved_total,
+        memcpy(figures + passes * MIXT_PASS_FIGURES, r->sums.added + first * r->sums.moved_total,
                (size_t)(passes * r->sums.moved_total) * sizeof *figures);
 }
 
@@ -173,9 +173,9 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
     weights->total += told->targets;
     r->sums.agreed_signal = r->sums.agreed_signal ? r->sums.agreed_signal : told->signal;
     r->sums.agreed_asked |= told->asked;
-    memcpy(mixt__feed_result(&t->feed)->metrics[first], figures, (size_t)passes * 3 * sizeof *figures);
+    memcpy(mixt__feed_result(&t->feed)->metrics[first], figures, (size_t)passes * MIXT_PASS_FIGURES * sizeof *figures);
     if (r->sums.moved_total)
-        memcpy(r->sums.added + first * r->sums.moved_total, figures + passes * 3,
+        memcpy(r->sums.added + first * r->sums.moved_total, figures + passes * MIXT_PASS_FIGURES,
                (size_t)(passes * r->sums.moved_total) * sizeof *figures);
     return MIXT_OK;
 }

@@ -49,7 +49,8 @@ static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *to
 /* In whole records' alignment. */
 size_t mixt__ranks_record_bytes(const mixt__trainer *t, int64_t moved)
 {
-    size_t figures = (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float), unit = _Alignof(mixt__rank_record);
+    size_t figures = (size_t)(mixt__ranks_passes(t) * (MIXT_PASS_FIGURES + moved)) * sizeof(float),
+           unit = _Alignof(mixt__rank_record);
     return sizeof(mixt__rank_record) + (figures + unit - 1) / unit * unit;
 }
 
