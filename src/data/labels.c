@@ -40,10 +40,11 @@ static column look_at(const float *values, int64_t rows)
     return c;
 }
 
-/** Small whole numbers that repeat are classes: at most 2 √rows + 2 different ones. */
+/** Small whole numbers that repeat are classes: at most 2 √rows + 2 different ones. In a handful of rows none may: they
+ *  are classes where they could be numbered so. */
 static bool repeats(const column *c)
 {
-    return (double)c->distinct <= 2 * sqrt((double)c->rows) + 2;
+    return (double)c->distinct <= 2 * sqrt((double)c->rows) + 2 && (c->distinct < c->rows || c->largest <= c->rows);
 }
 
 /** One number in a hundred, or a single one in eight, that turns what looks like classes into values is more likely to

@@ -50,7 +50,7 @@ wav() {
     { printf 'RIFF'; le $((36 + $6)) 4; printf 'WAVEfmt '; le 16 4; le "$2" 2; le "$3" 2; le "$4" 4; le $(($4 * $3 * $5 / 8)) 4
         le $(($3 * $5 / 8)) 2; le "$5" 2; printf data; le "$6" 4; bytes "$7"; } >"$1"
 }
-for set in wav wavcut wavlaw wavnan wavrate wavflac wavname; do
+for set in wav wavcut wavlaw wavnan wavflac wavname; do
     mkdir $set
     for word in no yes; do for i in 1 2 3 4; do wav $set/${word}_$i.wav 1 1 8000 16 2000 2000; done; done
 done
@@ -59,7 +59,6 @@ wav wavlaw/no_2.wav 7 1 8000 8 2000 2000
 wav wavnan/no_2.wav 3 1 8000 32 2000 2000
 for i in 1 2 3 4; do printf '\0\0\300\177' | dd of=wavnan/yes_$i.wav bs=1 seek=44 conv=notrunc status=none; printf '\3' | dd of=wavnan/yes_$i.wav bs=1 seek=20 conv=notrunc status=none
     printf '\4\0\40' | dd of=wavnan/yes_$i.wav bs=1 seek=32 conv=notrunc status=none; done
-wav wavrate/yes_4.wav 1 1 16000 16 2000 2000
 mv wavflac/no_1.wav wavflac/no_1.flac
 mv wavname/yes_1.wav wavname/yes.wav
 printf 'model: mf\nprecision: fp32\nthreads: 1\ndata: {kind: ratings, path: stars.dat}\ntrain: {epochs: 1, batch: 2}\n' >mf.yaml
@@ -189,7 +188,6 @@ two files of tokens          | tokenize phrases/train.en phrases/train.de       
 WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: its header says 2000 bytes of samples, but it has 1000
 WAV of another coding       | train speech.yaml out=x data.path=wavlaw            | 1 | wavlaw/no_2.wav: samples are mu-law of 8 bits
 WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is not a sample of sound
-WAV of another rate         | train speech.yaml out=x data.path=wavrate           | 1 | wavrate/yes_4.wav: 16000 samples per second, but others have 8000; set data.rate
 sound that is not read      | train speech.yaml out=x data.path=wavflac           | 1 | wavflac/no_1.flac: cannot be read: convert it to WAV
 text without a tab          | train spoken.yaml out=x data.labels=lines.tsv       | 1 | lines.tsv:2: expected the name of a recording, a tab, and its text
 text that is no UTF-8       | train spoken.yaml out=x data.labels=lines8.tsv      | 1 | lines8.tsv:2: is not UTF-8 text

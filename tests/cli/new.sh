@@ -54,6 +54,13 @@ holds 'model: convnet' 'kind: idx' 'channels: \[32, 64\]'
 grep -q 'flip' made.yaml && fail "grey digits are mirrored"
 trains mnist
 
+# series.npy: 20 series of 24 steps of 3 values, which are no pictures
+{ printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (20, 24, 3), }"; head -c 5760 /dev/zero; } >series.npy
+{ printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }"; printf '%b' '\0\1\0\1\0\1\0\1\0\1\0\1\0\1\0\1\0\1\0\1'; } >series-labels.npy
+new series.npy data.labels=series-labels.npy
+holds 'model: mlp' 'kind: npy'
+trains series
+
 # By itself the file is called as the data; nothing is replaced; - is standard output.
 (cd photos && "$mixt" new ../homes.csv >/dev/null) || fail "new without a name"
 [ -s photos/homes.yaml ] || fail "no homes.yaml"

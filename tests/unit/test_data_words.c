@@ -111,10 +111,31 @@ static void numbers_have_several_forms(void **state)
     data = open_text("a,b\n\"1,234,567\",0\n\"2,000\",1\n", &raw);
     check_row(data, 0, 1, (double[]){1234567});
     mixt_data_close(data);
+    data = open_text("a,b\n\"1,234\",0\n\"2,000\",1\n", &raw); // where commas separate cells they are no points
+    check_row(data, 0, 1, (double[]){1234});
+    mixt_data_close(data);
+    data = open_text("a;b;c;d\n1,5;1.250;1.000.500;0\n2,5;2.000;3;1\n", &raw); // nor are points beside 1,5
+    check_row(data, 0, 3, (double[]){1.5, 1250, 1000500});
+    mixt_data_close(data);
+    data = open_text("a,b,c,d,e\n$5.50,15%,\"\xe2\x82\xac 1,200.00\",3 \xc2\xa3,0\n$6,5 %,2,4,1\n", &raw);
+    check_row(data, 0, 4, (double[]){5.5, 15, 1200, 3});
+    mixt_data_close(data);
     write_text("a.csv", "a;b\n1,234;0\n2,000;1\n");
     assert_int_equal(mixt_data_open_with(in_folder("csv:%s/a.csv"), &raw, &data), MIXT_ERROR_DATA);
     assert_non_null(
         strstr(mixt_error_text(), "column 1 (a): its commas may be decimal or thousands separators: write numbers"));
+}
+
+static void targets_of_a_few_rows_are_values(void **state)
+{
+    (void)state;
+    const mixt_data_options raw = MIXT_OPTIONS(mixt_data_options, RAW);
+    mixt_data *data = open_text("a,y\n1,3\n2,5\n4,9\n5,6\n7,8\n", &raw);
+    assert_int_equal(mixt_data_describe(data)->target, MIXT_TARGET_VALUES);
+    mixt_data_close(data);
+    data = open_text("a,y\n1,0\n2,1\n4,2\n", &raw);
+    assert_int_equal(mixt_data_describe(data)->target, MIXT_TARGET_CLASS);
+    mixt_data_close(data);
 }
 
 static void columns_are_chosen(void **state)
@@ -279,6 +300,7 @@ int main(void)
         cmocka_unit_test_teardown(headers_are_known_by_what_is_below, no_leak),
         cmocka_unit_test_teardown(dates_become_numbers, no_leak),
         cmocka_unit_test_teardown(numbers_have_several_forms, no_leak),
+        cmocka_unit_test_teardown(targets_of_a_few_rows_are_values, no_leak),
         cmocka_unit_test_teardown(columns_are_chosen, no_leak),
         cmocka_unit_test_teardown(many_words_are_numbered_alike, no_leak),
         cmocka_unit_test_teardown(places_are_named, no_leak),

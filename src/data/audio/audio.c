@@ -229,19 +229,27 @@ static mixt_status normalise(mixt_data *data, audio_state *state, const mixt__re
 
 /* ---- opening ---- */
 
-/** Every header of the list, for its length; where no rate was `given` all files must have the first one's. */
+/** Every header of the list, for its length; where no rate was `given` all files get the lowest one: what a recording
+ *  does not have, resampling does not add. */
 static mixt_status probe(mixt_data *data, mixt__recordings *list, bool given)
 {
+    int64_t lowest = INT64_MAX, highest = 0;
+    for (int64_t i = 0; i < list->count && !given; i++) {
+        mixt__wav wav;
+        MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
+        lowest = wav.rate < lowest ? wav.rate : lowest;
+        highest = wav.rate > highest ? wav.rate : highest;
+    }
+    if (!given && list->count)
+        data->options.rate = lowest;
+    if (lowest < highest)
+        MIXT_TRY(mixt__data_warn(data,
+                                 "%s: recordings have %lld to %lld samples per second: all are resampled to %lld; "
+                                 "data.rate sets another rate",
+                                 data->path, (long long)lowest, (long long)highest, (long long)lowest));
     for (int64_t i = 0; i < list->count; i++) {
         mixt__wav wav;
         MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
-        if (!data->options.rate)
-            data->options.rate = wav.rate;
-        if (!given && wav.rate != data->options.rate)
-            return mixt__fail(
-                MIXT_ERROR_DATA,
-                "%s: %lld samples per second, but others have %lld; set data.rate (in C: rate) to resample all",
-                list->files[i].path, (long long)wav.rate, (long long)data->options.rate);
         list->files[i].samples = mixt__resampled(wav.count, wav.rate, data->options.rate);
     }
     return MIXT_OK;
@@ -426,7 +434,7 @@ static mixt_status fill(mixt_data *data, audio_state *state, mixt__recordings *t
         MIXT_TRY(mixt__recordings_label(&state->list, state->classes, state->class_count));
     MIXT_TRY(probe(data, train, given));
     if (train != &state->list)
-        MIXT_TRY(probe(data, &state->list, given));
+        MIXT_TRY(probe(data, &state->list, true)); // at the rate of the training part
     MIXT_TRY(mixt__audio_make(data->path, &data->options, &state->audio));
     if (state->spells)
         MIXT_TRY(check_lengths(&state->audio, &state->list));

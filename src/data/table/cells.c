@@ -50,13 +50,39 @@ static bool ungroup(const mixt__csv_field *field, char group, char point, char p
     return behind || !marks || digits == 3;
 }
 
-bool mixt__number_read(const mixt__csv_field *field, mixt__number_form form, double *value)
+static bool has(const mixt__csv_field *field, char letter)
+{
+    return memchr(field->text, letter, (size_t)field->length) != NULL;
+}
+
+/** Without "$", "€", "£", "¥" in front or behind, "%" behind, and blanks between. */
+static mixt__csv_field without_unit(mixt__csv_field field)
+{
+    static const char *const units[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5", "%"};
+    mixt__csv_field f = field;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        int64_t length = (int64_t)strlen(units[i]);
+        bool front = *units[i] != '%' && f.length > length && !memcmp(f.text, units[i], (size_t)length);
+        bool behind = f.length > length && !memcmp(f.text + f.length - length, units[i], (size_t)length);
+        if (!front && !behind)
+            continue;
+        f.text += front ? length : 0;
+        for (f.length -= length; f.length > 1 && *f.text == ' '; f.length--)
+            f.text++;
+        while (f.length > 1 && f.text[f.length - 1] == ' ')
+            f.length--;
+        return f;
+    }
+    return field;
+}
+
+bool mixt__number_read(const mixt__csv_field *given, mixt__number_form form, double *value)
 {
     char plain[NUMBER_MAX];
-    if (form == MIXT_NUMBER_POINT || !memchr(field->text, ',', (size_t)field->length))
-        return mixt__csv_number(field, value) &&
-               (form != MIXT_NUMBER_COMMA || !memchr(field->text, '.', (size_t)field->length));
+    mixt__csv_field bare = without_unit(*given), *field = &bare;
     bool comma = form == MIXT_NUMBER_COMMA;
+    if (form == MIXT_NUMBER_POINT || (!has(field, ',') && !(comma && has(field, '.'))))
+        return mixt__csv_number(field, value);
     if (!ungroup(field, comma ? '.' : ',', comma ? ',' : '.', plain))
         return false;
     mixt__csv_field text = {plain, (int64_t)strlen(plain), false};
@@ -67,7 +93,8 @@ static void add_number(mixt__survey *s, const mixt__csv_field *field, double val
 {
     s->numbers[MIXT_NUMBER_POINT]++;
     s->numbers[MIXT_NUMBER_THOUSANDS]++;
-    s->numbers[MIXT_NUMBER_COMMA] += !memchr(field->text, '.', (size_t)field->length);
+    double other;
+    s->numbers[MIXT_NUMBER_COMMA] += mixt__number_read(field, MIXT_NUMBER_COMMA, &other);
     s->counts = s->values == 1 || (s->counts && value == s->next);
     s->next = value + 1;
 }
@@ -79,18 +106,21 @@ void mixt__survey_add(mixt__survey *s, const mixt__csv_field *field)
     if (mixt__csv_missing(field))
         return;
     s->values++;
-    if (mixt__csv_number(field, &value)) {
+    if (mixt__number_read(field, MIXT_NUMBER_POINT, &value)) {
         add_number(s, field, value);
         return;
     }
     s->counts = false;
-    if (memchr(field->text, ',', (size_t)field->length)) {
+    if (has(field, ',')) {
         bool comma = mixt__number_read(field, MIXT_NUMBER_COMMA, &value);
         bool thousands = mixt__number_read(field, MIXT_NUMBER_THOUSANDS, &value);
         s->numbers[MIXT_NUMBER_COMMA] += comma;
         s->numbers[MIXT_NUMBER_THOUSANDS] += thousands;
         s->decimals += comma && !thousands;
         s->groups += thousands && !comma;
+    } else if (mixt__number_read(field, MIXT_NUMBER_COMMA, &value)) { // 1.234.567
+        s->numbers[MIXT_NUMBER_COMMA]++;
+        s->decimals++;
     } else if (field->length >= 8 && field->text[0] >= '0' && field->text[0] <= '9') {
         for (int order = 0; order < MIXT_DATE_ORDERS; order++)
             s->dates[order] += mixt__date_read(field->text, field->length, (mixt__date_order)order, &minutes);
@@ -104,15 +134,16 @@ static bool most(const mixt__survey *s, int64_t count)
     return count > 0 && (s->values - count) * STRAYS <= s->values;
 }
 
-static bool judge_numbers(const mixt__survey *s, mixt__cells_column *column, const char **doubtful)
+static bool judge_numbers(const mixt__survey *s, mixt__comma means, mixt__cells_column *column, const char **doubtful)
 {
     bool comma = most(s, s->numbers[MIXT_NUMBER_COMMA]), thousands = most(s, s->numbers[MIXT_NUMBER_THOUSANDS]);
-    column->form = MIXT_NUMBER_POINT;
-    if (most(s, s->numbers[MIXT_NUMBER_POINT]))
+    bool decimal = s->decimals || means == MIXT_COMMA_DECIMAL;
+    column->form = comma && decimal ? MIXT_NUMBER_COMMA : MIXT_NUMBER_POINT; // 1.234 is a thousand beside 0,5
+    if (column->form == MIXT_NUMBER_COMMA || most(s, s->numbers[MIXT_NUMBER_POINT]))
         return true;
-    if (comma && thousands && !s->decimals && !s->groups)
+    if (comma && thousands && !s->groups && means == MIXT_COMMA_UNKNOWN)
         *doubtful = "its commas may be decimal or thousands separators: write numbers with a point and without commas";
-    column->form = comma && (s->decimals || !thousands) ? MIXT_NUMBER_COMMA : MIXT_NUMBER_THOUSANDS;
+    column->form = thousands ? MIXT_NUMBER_THOUSANDS : MIXT_NUMBER_COMMA;
     return comma || thousands;
 }
 
@@ -128,13 +159,13 @@ static bool judge_dates(const mixt__survey *s, mixt__cells_column *column)
     return most(s, best);
 }
 
-void mixt__survey_judge(const mixt__survey *s, mixt__cells_column *column, const char **doubtful)
+void mixt__survey_judge(const mixt__survey *s, mixt__comma comma, mixt__cells_column *column, const char **doubtful)
 {
     *doubtful = NULL;
     if (!s->values) {
         column->use = MIXT_CELLS_OUT;
         column->why = "has no value";
-    } else if (judge_numbers(s, column, doubtful)) {
+    } else if (judge_numbers(s, comma, column, doubtful)) {
         column->use = MIXT_CELLS_NUMBER;
     } else {
         column->use = judge_dates(s, column) ? MIXT_CELLS_DATE : MIXT_CELLS_ONE_HOT;

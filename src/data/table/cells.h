@@ -59,7 +59,14 @@ typedef struct mixt__cells {
 
 void mixt__cells_free(mixt__cells *cells);
 
-/** A number in one of the forms; false: it is none. */
+/** What a comma, alone in a number, is in a file. */
+typedef enum mixt__comma {
+    MIXT_COMMA_UNKNOWN,
+    MIXT_COMMA_DECIMAL, // another column has commas that can be nothing else
+    MIXT_COMMA_GROUPS,  // between thousands: commas separate the cells too
+} mixt__comma;
+
+/** A number in one of the forms, with a sign of a currency or of percent beside it; false: it is none. */
 bool mixt__number_read(const mixt__csv_field *field, mixt__number_form form, double *value);
 
 /** What the fields of a column are, counted. */
@@ -77,6 +84,7 @@ typedef struct mixt__survey {
 /** Counts a field. */
 void mixt__survey_add(mixt__survey *survey, const mixt__csv_field *field);
 /** What the column is by that; *doubtful: why that is not sure, NULL: it is. Words are MIXT_CELLS_ONE_HOT. */
-void mixt__survey_judge(const mixt__survey *survey, mixt__cells_column *column, const char **doubtful);
+void mixt__survey_judge(const mixt__survey *survey, mixt__comma comma, mixt__cells_column *column,
+                        const char **doubtful);
 
 #endif

@@ -127,16 +127,26 @@ static bool names_rows(const mixt__csv_field *name)
     return false;
 }
 
+/** What commas in numbers are, by all columns: programs that write decimal commas separate cells by something else. */
+static mixt__comma comma_of(const mixt__csv_reader *reader, const mixt__survey *surveys)
+{
+    for (int64_t c = 0; c < reader->cells.columns; c++)
+        if (surveys[c].decimals && !surveys[c].groups && 2 * surveys[c].numbers[MIXT_NUMBER_COMMA] > surveys[c].values)
+            return MIXT_COMMA_DECIMAL;
+    return reader->rows.separator == ',' ? MIXT_COMMA_GROUPS : MIXT_COMMA_UNKNOWN;
+}
+
 static mixt_status judge(mixt__csv_reader *reader, const mixt__survey *surveys)
 {
     mixt__cells *cells = &reader->cells;
+    mixt__comma comma = comma_of(reader, surveys);
     for (int64_t c = 0; c < cells->columns; c++) {
         mixt__cells_column *column = &cells->column[c];
         const char *doubtful = NULL;
         mixt__cells_use use = column->use;
         if (use == MIXT_CELLS_OUT)
             continue;
-        mixt__survey_judge(&surveys[c], column, &doubtful);
+        mixt__survey_judge(&surveys[c], comma, column, &doubtful);
         if (use == MIXT_CELLS_TARGET)
             column->use = use;
         if (doubtful && column->use == MIXT_CELLS_NUMBER)

@@ -365,12 +365,11 @@ static choose_fn *by_shape(mixt_suggestion *s, const mixt_data_info *info, const
 {
     (void)s;
     bool tokens = info->input_dtype == MIXT_DTYPE_INT32;
-    bool pictures = info->input_rank == 3 && info->input_dims[2] <= 4;
+    enum { SIDE = 8 }; // narrower than that are series of a few values, not pictures
+    const int64_t *dims = info->input_dims;
+    bool pictures = info->input_rank == 3 && dims[2] <= 4 && dims[0] >= SIDE && dims[1] >= SIDE;
     *model = tokens ? "gpt" : info->input_rank == 4 ? "c3d" : pictures ? "convnet" : "mlp";
-    return tokens                                              ? choose_windows
-           : info->input_rank == 4                             ? choose_clips
-           : info->input_rank == 3 && info->input_dims[2] <= 4 ? choose_images
-                                                               : choose_rows;
+    return tokens ? choose_windows : info->input_rank == 4 ? choose_clips : pictures ? choose_images : choose_rows;
 }
 
 /** Weights to begin with say which model it is. */

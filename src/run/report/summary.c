@@ -114,6 +114,11 @@ static void input_line(const mixt_summary *s, char *line)
     enum { SHOWN = 4 }; // means of so many channels fit into a line
     const mixt_data_info *t = s->train;
     bool plain = true;
+    if (!strcmp(t->kind, "labelled")) {
+        add(line, "texts of up to %lld tokens, a vocabulary of %lld", (long long)t->arrays[0].dims[0],
+            (long long)t->arrays[0].ids);
+        return;
+    }
     if (t->array_count > 2) {
         name_inputs(t, line);
         return;
