@@ -221,9 +221,11 @@ function showVerdicts() {
         return; // the page has a verdict of its own
     for (const run of state.runs.slice(0, 12)) {
         const name = state.runs.length > 1 ? run.name + ": " : "";
+        const kept = run.predictions?.step, best = kept < last(run.columns.step);
         if (run.verdict)
             section.append(make("p", name + run.state + "; " + run.verdict, "verdict " + run.mood),
-                           make("p", run.model + " in " + run.precision + (run.data ? ", trained on " + run.data : "")));
+                           make("p", run.model + " in " + run.precision + (run.data ? ", trained on " + run.data : "") +
+                                     (best ? `; the weights are the best ones, of step ${kept}` : "")));
     }
 }
 
@@ -591,7 +593,8 @@ async function hearSizes(sizes) {
     const known = state.runs.length;
     const list = await (await ask("/runs", {})).json();
     list.slice(0, known).forEach((run, i) => {
-        Object.assign(state.runs[i], {state: run.state, verdict: run.verdict, mood: run.mood});
+        Object.assign(state.runs[i], {state: run.state, verdict: run.verdict, mood: run.mood,
+                                      predictions: run.predictions});
     });
     addRuns(list.slice(known));
     let news = known !== state.runs.length;
@@ -642,6 +645,7 @@ function showTables() {
     showVerdicts();
     showProblems();
     showRuns();
+    showPredictions();
     showAdvice();
     showAlerts();
     showFigures();

@@ -44,6 +44,7 @@ mixt_status mixt__page_print(mixt__page_put *put, void *user, void (*data)(void 
             PUT_PART(chart_js);
             PUT_PART(heat_js);
             PUT_PART(lead_js);
+            PUT_PART(predictions_js);
             PUT_PART(page_js);
         } else {
             put(user, at, line);

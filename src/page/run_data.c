@@ -7,6 +7,7 @@
 #include "mixt/metrics.h"
 #include "mixt/run.h"
 #include "page/layers_data.h"
+#include "store/file.h"
 #include "store/json.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 10000 };
+enum { EVENTS_MAX = 10000, PREDICTIONS_MAX = 1 << 20 }; // rows, bytes
 
 static void problem(json_t *about, const char *format, const char *detail)
 {
@@ -77,7 +78,11 @@ static void read_config(const char *folder, json_t *about)
     mixt__json_set_text(about, "precision", slash ? slash + 1 : precision);
     const char *kind = mixt__config_string(config, MIXT_KEY_DATA_KIND);
     const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH);
-    mixt__json_set(about, "data", json_sprintf("%s%s%s", kind, *path ? ": " : "", path));
+    const char *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
+    bool column = *labels && !strcmp(kind, "csv");
+    mixt__json_set(
+        about, "data",
+        json_sprintf("%s%s%s%s%s", kind, *path ? ": " : "", path, column ? ", to predict " : "", column ? labels : ""));
     mixt__json_set(about, "language", json_boolean(!strcmp(kind, "text") || !strcmp(kind, "tokens")));
     if (list_settings(config, about) != MIXT_OK)
         mixt__json_set(about, "settings", NULL); // it is incomplete
@@ -187,6 +192,22 @@ static mixt_status read_layers(const char *folder, mixt__run_data *data)
     return MIXT_OK;
 }
 
+/** What the run left of its predictions, if anything; the page takes of it what it understands. */
+static void read_predictions(const char *folder, json_t *about)
+{
+    char path[4400];
+    mixt__file_map map;
+    json_t *found = NULL;
+    snprintf(path, sizeof path, "%s/predictions.json", folder);
+    if (mixt__file_map_open_own(path, &map) != MIXT_OK)
+        return;
+    if (map.bytes <= PREDICTIONS_MAX && mixt__json_parse(path, map.data, map.bytes, 0, &found) == MIXT_OK &&
+        json_is_object(found))
+        mixt__json_set(about, "predictions", json_incref(found));
+    json_decref(found);
+    mixt__file_map_close(&map);
+}
+
 json_t *mixt__run_about(const char *folder)
 {
     char name[4096];
@@ -197,6 +218,8 @@ json_t *mixt__run_about(const char *folder)
                               state_of(folder), "problems", "events");
     if (about)
         read_config(folder, about);
+    if (about)
+        read_predictions(folder, about);
     return about;
 }
 

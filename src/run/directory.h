@@ -1,5 +1,5 @@
 /* A run directory: config.yaml, inputs.json, metrics.jsonl, events.jsonl, layers.jsonl, history.jsonl,
- * model.safetensors, checkpoints/, policy.yaml where a policy file was used and vocab/ where text was tokenised with a
+ * model.safetensors, predictions.json, checkpoints/, policy.yaml where a policy file was used and vocab/ where text was tokenised with a
  * vocabulary. Made new, never overwritten; enough to predict and to generate from any folder, without the data.
  */
 #ifndef MIXT_RUN_DIRECTORY_H

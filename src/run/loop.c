@@ -12,6 +12,7 @@
 #include "run/open/phases.h"
 #include "run/open/policy.h"
 #include "run/ranks.h"
+#include "run/report/predictions.h"
 #include "run/report/shares.h"
 #include "run/signals.h"
 #include "run/report/summary.h"
@@ -506,6 +507,8 @@ mixt_status mixt__loop_run(mixt_run *run)
     mixt__saves_close(&l.saves);
     if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
         status = mixt__final_save(run);
+    if (status == MIXT_OK)
+        mixt__predictions_write(run);
     if (status == MIXT_OK && run->resume.run[0]) // until here, weights that the directory held before were not its last
         mixt__history_add(run, json_pack("{s:s, s:I}", "event", "finished", "step", (json_int_t)run->result.steps));
     if (status == MIXT_OK)

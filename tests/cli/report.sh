@@ -30,6 +30,14 @@ grep -qF "default-src 'none'" both.html || fail "the page may fetch"
 
 # never over a file, unless asked
 before=$(cksum <both.html)
+grep -q '"confusion": \[' runs/one/predictions.json && grep -q '"confusion":\[\[' both.html || fail "no confusion matrix"
+cp -r runs/one guessed && echo '{"confusion":' >guessed/predictions.json
+"$mixt" report guessed --out guessed.html && ! grep -q '"confusion":' guessed.html || fail "damaged predictions"
+awk 'BEGIN { print "a,y"; for (i = 0; i < 60; i++) print i "," 0.5 * i + 0.25 }' >line.csv
+"$mixt" train data.path=line.csv out=line train.epochs=2 -q || fail "a run of values"
+grep -q '"r2":' line/predictions.json && [ "$(tr -d ' \n' <line/predictions.json | grep -o '\[[-0-9.e]*,[-0-9.e]*\]' | wc -l)" = 12 ] || { fail "predictions of values"; cat line/predictions.json; }
+"$mixt" report line --out line.html && grep -q 'to predict\|"values":\[\[' line.html || fail "a page without predictions of values"
+"$mixt" train data.path=line.csv out=short train.epochs=1 train.memory=100M -q && [ ! -e short/predictions.json ] || fail "predictions where memory is limited"
 "$mixt" report runs/one --out both.html 2>err && fail "overwrote a page"
 grep -q both.html err || fail "does not name the file: $(cat err)"
 [ "$before" = "$(cksum <both.html)" ] || fail "a refused report changed the file"

@@ -113,7 +113,7 @@ process=$!
 await compgen -G 'saving/model.safetensors*' >/dev/null
 kill -TERM $process 2>/dev/null
 wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
-[ "$(ls saving)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
+[ "$(ls saving)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl\nmodel.safetensors\npredictions.json' ] || fail "SIGTERM in the last save left $(ls saving)"
 rm -r saving
 
 # ---- stopped in each validation, which then is the first thing that the resumed run does ----

@@ -26,7 +26,7 @@ rows() { wc -l <"$1/metrics.jsonl"; }
 # settled RUN: config.yaml, whole rows and weights that eval accepts
 settled() {
     [ -s "$1/config.yaml" ] && [ -s "$1/model.safetensors" ] && [ -s "$1/metrics.jsonl" ] || fail "$1 holds only $(ls "$1")"
-    [ "$(ls "$1" | grep -vc '^checkpoints$\|^config.yaml$\|^model.safetensors$\|^metrics.jsonl$\|^events.jsonl$\|^policy.yaml$\|^inputs.json$')" = 0 ] || fail "$1 holds $(ls "$1")"
+    [ "$(ls "$1" | grep -vc '^checkpoints$\|^config.yaml$\|^model.safetensors$\|^metrics.jsonl$\|^events.jsonl$\|^policy.yaml$\|^inputs.json$\|^predictions.json$')" = 0 ] || fail "$1 holds $(ls "$1")"
     grep -vq '^{"step":.*}$' "$1/metrics.jsonl" && fail "$1: a row of metrics is not whole"
     "$mixt" eval "$1" >/dev/null 2>err || { fail "eval $1: status $?"; cat err; }
 }
