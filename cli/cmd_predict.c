@@ -397,6 +397,14 @@ static void tell_lines(const char *lines)
     }
 }
 
+/** Of many files the first few are enough: pictures of a folder have one size. */
+static void tell_once(const char *lines, int *told)
+{
+    enum { FILES = 3 };
+    if (lines && *lines && (*told)++ < FILES)
+        tell_lines(lines);
+}
+
 /** One whole table, which comes back with predictions; --json and --report have another form. */
 static bool is_one_table(const predictor *p, const cli_args *args)
 {
@@ -457,6 +465,7 @@ static mixt_status predict(predictor *p, const cli_args *args)
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
     bool texts = p->info->target == MIXT_TARGET_CLASS && mixt_data_array_find(p->info, "text") >= 0;
+    int told = 0;
     p->beam = cli_beams(args, 1);
     if (cli_flag(args, "report"))
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
@@ -481,7 +490,7 @@ static mixt_status predict(predictor *p, const cli_args *args)
         if (status == MIXT_OK)
             tell_cut(&s);
         if (status == MIXT_OK && s.inputs)
-            tell_lines(mixt_inputs_warnings(s.inputs));
+            tell_once(mixt_inputs_warnings(s.inputs), &told);
         mixt_inputs_close(s.inputs);
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same

@@ -39,8 +39,8 @@ MIXT_API int64_t mixt_inputs_count(const mixt_inputs *inputs);
 /** Line of its file, from 1, that a sample begins on, where samples are the texts of a file or the rows of a table; 0:
  * it has none. Empty lines are no samples, so that lines and samples need not agree. */
 MIXT_API int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index);
-/** What in the file may not be meant, a line each: words of a table that the training part does not have; NULL:
- * nothing. Valid until it is closed. */
+/** What in the file may not be meant, a line each: words of a table that the training part does not have, a picture of
+ * another size than those that the model was trained on; NULL: nothing. Valid until it is closed. */
 MIXT_API const char *mixt_inputs_warnings(const mixt_inputs *inputs);
 /** Whether a sample is a text that is longer than the model has places: its end is not read. */
 MIXT_API bool mixt_inputs_cut(const mixt_inputs *inputs, int64_t index);

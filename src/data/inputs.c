@@ -9,6 +9,7 @@
 #include "data/text/inputs_text.h"
 #include "store/tensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct mixt_inputs {
@@ -18,6 +19,7 @@ struct mixt_inputs {
     mixt__table table; // of one row for a picture
     mixt__augment augment;
     bool crops;     // rows are images of another size than samples
+    char *resized;  // says so, where no size was asked for when the model was trained; NULL: nothing to say
     int64_t frames; // that a recording has; 0: rows are whole
     float *scale, *shift;
     mixt__input_texts *texts; // in place of all that, where samples are texts
@@ -182,6 +184,16 @@ static const int64_t *plane_of(const mixt__table *table)
     return table->dims + table->rank - 3;
 }
 
+/** The model was trained on images of one size as they were: a picture of another is not quite what it knows. */
+static mixt_status note_size(mixt_inputs *in, const int64_t has[2], const int64_t wants[2])
+{
+    char text[4500];
+    snprintf(text, sizeof text, "%s: %lld x %lld pixels, but the model takes %lld x %lld: its middle part is resized",
+             in->table.path, (long long)has[1], (long long)has[0], (long long)wants[1], (long long)wants[0]);
+    in->resized = mixt__strdup(text);
+    return in->resized ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", in->table.path);
+}
+
 /** Rows become samples as they are, or are images, or clips of them, that can be cropped or resized to samples. */
 static mixt_status fit(mixt_inputs *in)
 {
@@ -195,8 +207,10 @@ static mixt_status fit(mixt_inputs *in)
     if (images && (has[0] != wants[0] || has[1] != wants[1])) {
         mixt_data_options o = in->like->options;
         in->crops = true;
-        if (!o.resize && (!o.crop || has[0] < o.crop || has[1] < o.crop || table->rows == 1))
+        if (!o.resize && (!o.crop || has[0] < o.crop || has[1] < o.crop || table->rows == 1)) {
             o.min_area = 1; // the largest middle part, resized
+            MIXT_TRY(note_size(in, has, wants));
+        }
         o.pad = 0;
         MIXT_TRY(mixt__augment_of(&o, table->path, has[0], has[1], &in->augment));
         in->augment.height = wants[0];
@@ -300,7 +314,9 @@ static bool is_text(const mixt_inputs *inputs, int64_t index)
 
 const char *mixt_inputs_warnings(const mixt_inputs *inputs)
 {
-    return mixt__need_open(inputs, "inputs") == MIXT_OK && inputs->rows ? inputs->rows->info.warnings : NULL;
+    if (mixt__need_open(inputs, "inputs") != MIXT_OK)
+        return NULL;
+    return inputs->rows ? inputs->rows->info.warnings : inputs->resized;
 }
 
 int64_t mixt_inputs_line(const mixt_inputs *inputs, int64_t index)
@@ -406,5 +422,6 @@ void mixt_inputs_close(mixt_inputs *inputs)
     mixt__free(inputs->scale);
     mixt__arena_free(&inputs->names);
     mixt__free(inputs->path);
+    mixt__free(inputs->resized);
     mixt__free(inputs);
 }

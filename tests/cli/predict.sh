@@ -82,7 +82,8 @@ mv gone.csv thirty.csv
 
 { printf 'P5 28 28 255\n'; head -c 784 /dev/zero; } >black.pgm
 { printf 'P6 56 56 255\n'; head -c 9408 /dev/zero; } >large.ppm
-"$mixt" predict run black.pgm large.ppm --json >lines || fail "predict pictures"
+"$mixt" predict run black.pgm large.ppm --json >lines 2>err || fail "predict pictures"
+[ "$(cat err)" = "mixt: large.ppm: 56 x 56 pixels, but the model takes 28 x 28: its middle part is resized" ] || { fail "a picture of another size"; cat err; }
 [ "$(sed 's/"input":"[^"]*"//' lines | uniq | wc -l)" = 1 ] || { fail "black is black at every size"; cat lines; }
 
 # ---- values ----

@@ -75,6 +75,8 @@ printf 'default: bf16\nrules: [{layer: "*.1", precision: fp32}]\n' >mixed.yaml
 told tiny.yaml net.hidden=[16,16] precision=mixed.yaml train.loss_scale=128 train.freeze='*.0'
 has '^formats  mixed.yaml: 96% of matrix work in bf16, 4% in fp32, norms and loss in fp32; loss scale 128$' "a policy file"
 has '^model .* \([0-9]+ of them frozen\)' "frozen parameters"
+told tiny.yaml data.kind=csv data.path=classes.csv data.limit=0 train.batch=8 data.test_fraction=0.25
+has '^data .*: 52 samples to train on, 8 to validate on; 3 classes; 20 more to test on$' "a part to test on"
 for flag in -q --json; do
     told tiny.yaml $flag
     [ -s err ] && { fail "$flag: something is said"; cat err; }

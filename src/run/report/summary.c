@@ -212,6 +212,17 @@ static void memory_line(const mixt_summary *s, char *line)
     add(line, " (%s)", s->device);
 }
 
+/** Training opens no part for testing: it is counted where a share of the data was asked for. */
+static void add_tests(const mixt_run *run, char *line)
+{
+    mixt_data *test;
+    if (!(mixt__config_float(run->config, MIXT_KEY_DATA_TEST_FRACTION) > 0) ||
+        mixt__experiment_part(&run->experiment, "test", &test) != MIXT_OK)
+        return;
+    add(line, "; %lld more to test on", (long long)mixt_data_describe(test)->samples);
+    mixt_data_close(test);
+}
+
 static void write_lines(mixt_run *run, mixt_summary *s)
 {
     static const struct {
@@ -225,6 +236,8 @@ static void write_lines(mixt_run *run, mixt_summary *s)
         char *line = strcpy(run->summary[i], "");
         add(line, "%-8s ", lines[i].name);
         lines[i].write(s, line);
+        if (i == 0)
+            add_tests(run, line);
         s->lines[i] = line;
     }
 }
