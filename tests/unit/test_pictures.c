@@ -157,6 +157,26 @@ static void damaged_pnm_never_crashes(void **state)
     mutate("a.ppm", (const unsigned char *)good, sizeof good - 1, 1500);
 }
 
+/* ---- how the camera was held ---- */
+
+static void pictures_are_turned(void **state)
+{
+    // a b c over d e f, in each of EXIF's orientations
+    static const char *const turned[] = {"abcdef", "cbafed", "fedcba", "defabc", "adbecf", "daebfc", "fcebda", "cfbead"};
+    (void)state;
+    for (int o = 1; o <= 8; o++) {
+        mixt__picture p = {mixt__alloc_uninit(6), 2, 3, 1};
+        memcpy(p.pixels, "abcdef", 6);
+        assert_int_equal(mixt__picture_orient(&p, o), MIXT_OK);
+        assert_int_equal(p.width, o < 5 ? 3 : 2);
+        assert_memory_equal(p.pixels, turned[o - 1], 6);
+        mixt__picture_free(&p);
+    }
+    static const unsigned char cut[] = "Exif\0\0II*\0\xff\xff\xff\xff\x01";
+    for (int64_t size = 0; size < (int64_t)sizeof cut; size++)
+        assert_int_equal(mixt__exif_orientation(cut, size), 1);
+}
+
 /* ---- JPEG ---- */
 
 static void jpeg_is_decoded(void **state)
@@ -204,6 +224,24 @@ static void jpeg_is_decoded(void **state)
         assert_int_equal(mixt__picture_read(in_folder("%s/a.jpg"), 0, &p), MIXT_ERROR_FORMAT);
         assert_non_null(strstr(mixt_error_text(), "JPEG"));
     }
+    // "Exif", a list of one entry: orientation 6, in both orders of bytes. It goes behind the start of the image
+    static const unsigned char exif[2][36] = {
+        "\xff\xe1\0\x22" "Exif\0\0" "MM\0*\0\0\0\x08\0\x01" "\x01\x12\0\x03\0\0\0\x01\0\x06\0\0",
+        "\xff\xe1\0\x22" "Exif\0\0" "II*\0\x08\0\0\0\x01\0" "\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"};
+    unsigned char *turned = malloc(size + sizeof exif[0]);
+    for (int order = 0; order < 2; order++) {
+        memcpy(turned, made, 2);
+        memcpy(turned + 2, exif[order], sizeof exif[0]);
+        memcpy(turned + 2 + sizeof exif[0], made + 2, size - 2);
+        write_file("a.jpg", turned, size + sizeof exif[0]);
+        assert_int_equal(mixt__picture_read(in_folder("%s/a.jpg"), 0, &p), MIXT_OK);
+        assert_int_equal(p.width * 100 + p.height, H * 100 + W); // a quarter to the right
+        assert_true(abs(p.pixels[0] - 0) < 12 && abs(p.pixels[1] - 9 * (H - 1)) < 12);
+        assert_true(abs(p.pixels[3 * (W * H - 1)] - 5 * (W - 1)) < 12 && p.pixels[3 * (W * H - 1) + 1] < 12);
+        mixt__picture_free(&p);
+    }
+    mutate("a.jpg", turned, size + sizeof exif[0], 200);
+    free(turned);
     mutate("a.jpg", made, size, 400);
     free(made);
 #else
@@ -386,6 +424,7 @@ int main(void)
         cmocka_unit_test_teardown(pnm_is_exact, no_leak),
         cmocka_unit_test_teardown(hostile_pnm_is_refused, no_leak),
         cmocka_unit_test_teardown(damaged_pnm_never_crashes, no_leak),
+        cmocka_unit_test_teardown(pictures_are_turned, no_leak),
         cmocka_unit_test_teardown(jpeg_is_decoded, no_leak),
         cmocka_unit_test_teardown(samples_of_a_folder, no_leak),
         cmocka_unit_test_teardown(statistics_of_a_folder, no_leak),

@@ -22,6 +22,7 @@ typedef struct decoder {
     mixt__picture picture;
     unsigned char *row; // of CMYK
     bool cut_off;
+    int orientation; // of EXIF
 } decoder;
 
 static void on_error(j_common_ptr jpeg)
@@ -53,7 +54,10 @@ static bool decode(decoder *d, const unsigned char *bytes, int64_t size)
 {
     jpeg_create_decompress(&d->jpeg);
     jpeg_mem_src(&d->jpeg, bytes, (unsigned long)size);
+    jpeg_save_markers(&d->jpeg, JPEG_APP0 + 1, 0xffff); // EXIF
     jpeg_read_header(&d->jpeg, TRUE);
+    for (jpeg_saved_marker_ptr m = d->jpeg.marker_list; m && d->orientation == 1; m = m->next)
+        d->orientation = mixt__exif_orientation(m->data, m->data_length);
     int64_t pixels = (int64_t)d->jpeg.image_width * d->jpeg.image_height;
     if (pixels > MIXT_PICTURE_PIXELS || pixels / PIXELS_A_BYTE > size + SMALL) {
         snprintf(d->text, sizeof d->text, "its %lld bytes claim %u x %u pixels: too many", (long long)size,
@@ -90,7 +94,7 @@ static mixt_status run(decoder *d, const char *path, const unsigned char *bytes,
 
 mixt_status mixt__decode_jpeg(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture)
 {
-    decoder d = {.cut_off = false};
+    decoder d = {.orientation = 1};
     d.jpeg.err = jpeg_std_error(&d.errors);
     d.jpeg.client_data = &d;
     d.errors.error_exit = on_error;
@@ -98,6 +102,8 @@ mixt_status mixt__decode_jpeg(const char *path, const unsigned char *bytes, int6
     mixt_status status = run(&d, path, bytes, size);
     jpeg_destroy_decompress(&d.jpeg);
     mixt__free(d.row);
+    if (status == MIXT_OK)
+        status = mixt__picture_orient(&d.picture, d.orientation);
     if (status == MIXT_OK)
         *picture = d.picture;
     else

@@ -24,6 +24,11 @@ bool mixt__picture_is_grey(const char *path);
 mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture *picture);
 void mixt__picture_free(mixt__picture *picture);
 
+/** The orientation that a segment of EXIF asks for, 1 to 8; 1, as the rows lie, where it asks for none or is damaged. */
+int mixt__exif_orientation(const unsigned char *segment, int64_t size);
+/** Turns and mirrors a picture as an orientation says: 6 is a quarter to the right. */
+mixt_status mixt__picture_orient(mixt__picture *picture, int orientation);
+
 /** Bytes that a whole PPM or PGM has by its header; -1: it is neither, or the header is not whole. */
 int64_t mixt__pnm_promise(const unsigned char *bytes, int64_t size);
 
