@@ -79,8 +79,7 @@ static mixt_status take_memory(mixt__glance *glance, const mixt_data *data, int6
                : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at a batch");
 }
 
-/** The first samples of a pass. */
-static mixt_status read_pass(const mixt__glance *glance, const mixt_data *data, int64_t pass)
+mixt_status mixt__glance_read(const mixt__glance *glance, const mixt_data *data, int64_t pass)
 {
     const mixt__trainer_settings *s = mixt__trainer_settings_of(glance->trainer);
     int64_t parts = s->split * s->ranks;
@@ -121,7 +120,7 @@ mixt_status mixt__glance_open(mixt__glance *glance, const mixt__trainer *trainer
     *glance = (mixt__glance){.trainer = trainer};
     MIXT_TRY(list_layers(glance));
     MIXT_TRY(take_memory(glance, data, offset));
-    MIXT_TRY(read_pass(glance, data, mixt__trainer_position(trainer) + offset));
+    MIXT_TRY(mixt__glance_read(glance, data, mixt__trainer_position(trainer) + offset));
     return run_fp32(glance);
 }
 
@@ -150,7 +149,7 @@ static mixt_status collect(mixt__glance *glance, mixt__glance *from, const mixt_
     int64_t each = from->samples * (int64_t)(input / sizeof(float)) + 1;
     int64_t passes = mixt_data_batches(data, from->samples);
     for (int64_t p = 0; p < passes && p * each < EXTREMES; p++) {
-        MIXT_TRY(read_pass(from, data, p));
+        MIXT_TRY(mixt__glance_read(from, data, p));
         for (int64_t i = 0; i < from->samples; i++)
             keep_larger(glance, from, i, input, target, largest);
     }
@@ -168,7 +167,7 @@ mixt_status mixt__glance_open_extreme(mixt__glance *glance, const mixt__trainer 
         return MIXT_OK;
     MIXT_TRY(list_layers(glance));
     MIXT_TRY(take_memory(glance, data, 0));
-    MIXT_TRY(read_pass(glance, data, 0)); // where there are too few
+    MIXT_TRY(mixt__glance_read(glance, data, 0)); // where there are too few
     double *largest = mixt__alloc((size_t)glance->samples * sizeof *largest);
     from.samples = mixt__trainer_settings_of(trainer)->batch;
     from.input = mixt__alloc(mixt_data_input_bytes(data, from.samples));

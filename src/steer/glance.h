@@ -39,6 +39,8 @@ mixt_status mixt__glance_open(mixt__glance *glance, const mixt__trainer *trainer
  *  read. @param found false: inputs are not single numbers in FP32, so that none is larger than another */
 mixt_status mixt__glance_open_extreme(mixt__glance *glance, const mixt__trainer *trainer, const mixt_data *data,
                                       bool *found);
+/** Reads the first `samples` samples of a pass into `input` and `target`, which have room for them. */
+mixt_status mixt__glance_read(const mixt__glance *glance, const mixt_data *data, int64_t pass);
 void mixt__glance_close(mixt__glance *glance);
 /** Runs a policy on it; what is left stands in `layers`. @param loss of it */
 mixt_status mixt__glance_at(mixt__glance *glance, const mixt__policy *policy, float scale, double *loss);

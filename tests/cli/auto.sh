@@ -88,6 +88,13 @@ grep -q 'steer: true' chosen/config.yaml || fail "auto does not steer"
 head -1 chosen/events.jsonl | grep -q '"step":0,.*"kind":"decision".*"from":"auto","to":"fp32"' || fail "auto: $(cat chosen/events.jsonl)"
 "$mixt" train --resume chosen precision=auto train.steps=5 -q 2>err || fail "auto resumed: $(cat err)" # as chosen, here too
 grep -q '^default: fp32' chosen/policy.yaml || fail "chosen anew: $(cat chosen/policy.yaml)"
+# where there are units for BF16, it is held against FP32 in time too: a line says how fast it is, or a decision of update 0
+"$mixt" train loud.yaml out=timed precision=auto $small 2>err >out || fail "auto, timed: $(cat err)"
+if head -1 timed/events.jsonl | grep -q '"to":"bf16"'; then
+    slower=$(grep -c '"step":0,.*"cause":null,.*"from":"bf16","to":"fp32","action":"precision".*times as fast as FP32' timed/events.jsonl)
+    [ $((slower + $(grep -c '^auto .*keeps FP32.s gradients.*passes are [0-9.]* times as fast ([0-9.]* to [0-9.]*)' err))) = 1 ] || fail "auto, timed, says: $(cat err timed/events.jsonl)"
+    [ "$slower" = 0 ] || grep -q '^default: fp32' timed/policy.yaml || fail "auto, timed: $(cat timed/policy.yaml)"
+fi
 MIXT_ISA=avx2 "$mixt" plan loud.yaml precision=auto $small >out 2>err || fail "plan: $(cat err)"
 grep -q snapshots out || fail "plan does not count the good state: $(cat out)"
 

@@ -165,7 +165,8 @@ def steered(mixt, folder, case, words, name):
     if os.path.exists(path):
         with open(path) as f:
             events = [json.loads(line) for line in f if line.strip()]
-    made = [e for e in events if e["kind"] == "decision" and e.get("from") != "auto"]
+    chosen = [e for e in events if e["kind"] == "decision" and e["step"] == 0 and not e.get("cause")]  # by auto, before anything was made
+    made = [e for e in events if e["kind"] == "decision" and e not in chosen]
     causes = [f"{e.get('cause')} {e.get('action')}@{e['step']}" for e in made]
     said = " ".join([e.get("evidence", {}).get("text", "") for e in events if e["kind"] in ("decision", "diagnosis")] + [err])
     text = f"status {status}, loss {end:.4g}, FP32 {fp32:.4g}; {', '.join(causes[:4]) or 'no decision'}"
