@@ -203,9 +203,25 @@ static mixt_status is_second_due(const mixt_adoption *a, bool *due)
     return MIXT_OK;
 }
 
+/** Where the tuned policy was asked about first: that it was, and what came of it. @param text "" where it was not */
+static mixt_status tell_first(const mixt_adoption *a, const json_t *proof, char *text, size_t size)
+{
+    const json_t *first = mixt__adopt_state_find(a, "compare");
+    mixt_judgement safe, worth;
+    char *said;
+    text[0] = '\0';
+    if (strcmp(mixt__adopt_text(proof, "figure"), MIXT_ADOPT_SECOND))
+        return MIXT_OK;
+    MIXT_TRY(read_proof(a, first ? first : mixt__adopt_state_find(a, "search"), &safe, &worth));
+    MIXT_TRY(mixt_judgement_text(&safe, &said));
+    snprintf(text, size, "; asked about because %s is not (%s)", mixt__adopt_text(a->current, "precision"), said);
+    mixt_free(said);
+    return MIXT_OK;
+}
+
 /** From judgements to what is to be used: FP32 stays where it is shown that the policy loses, or wins nothing. */
 static void decide(const mixt_judgement *safe, const mixt_judgement *worth, const json_t *question,
-                   const char *texts[2], mixt__adopt_end *end)
+                   const char *texts[2], const char *first, mixt__adopt_end *end)
 {
     const char *name = mixt__adopt_text(question, "precision");
     bool refused = safe->verdict == MIXT_VERDICT_NO || worth->verdict == MIXT_VERDICT_NO;
@@ -223,15 +239,16 @@ static void decide(const mixt_judgement *safe, const mixt_judgement *worth, cons
                        : safe->verdict == MIXT_VERDICT_NO ? "keep FP32: it is not safe"
                        : refused                          ? "keep FP32: it is not worth it here"
                                                           : "undecided",
-                       "%s: %s; %s", name, texts[0], texts[1]);
+                       "%s: %s; %s%s", name, texts[0], texts[1], first);
 }
 
 static mixt_status conclude(const mixt_adoption *a, mixt__adopt_end *end)
 {
     const json_t *proof = proof_of(a), *question = mixt__adopt_question(a);
     mixt_judgement safe, worth;
-    char *texts[2] = {NULL, NULL};
+    char *texts[2] = {NULL, NULL}, first[400];
     MIXT_TRY(read_proof(a, proof, &safe, &worth));
+    MIXT_TRY(tell_first(a, proof, first, sizeof first));
     if (!strcmp(mixt__adopt_text(proof, "figure"), "search"))
         mixt__adopt_file(a, "tuned.yaml.search", end->evidence);
     else
@@ -240,7 +257,7 @@ static mixt_status conclude(const mixt_adoption *a, mixt__adopt_end *end)
     if (status == MIXT_OK)
         status = mixt_judgement_text(&worth, &texts[1]);
     if (status == MIXT_OK)
-        decide(&safe, &worth, question, (const char *[]){texts[0], texts[1]}, end);
+        decide(&safe, &worth, question, (const char *[]){texts[0], texts[1]}, first, end);
     mixt_free(texts[0]);
     mixt_free(texts[1]);
     return status;

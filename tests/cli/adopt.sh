@@ -115,6 +115,7 @@ printf 'version: 1\ndefault: fp16\nloss_scale: 1e30\n' >runs/adopt-second/versio
 adopt 0 a.yaml "${options[@]}" --name second --json
 [ "$(field outcome) $(field precision)" = '"adopted" "fp16"' ] && grep -q '"name":"compare",.*B diverged in 6 of 6 pairs.*"name":"compare-mixed",.*"good":true' out ||
     fail "a tuned policy that loses: $(cat out)"
+grep -q 'fp16: safe: yes; .*; asked about because .* is not (safe: no; ' runs/adopt-second/history.jsonl || fail "that the tuned policy lost first is not told: $(tail -2 runs/adopt-second/history.jsonl)"
 grep -q '"title":"The validation: FP32 against fp16' runs/adopt-second/report.html && [ -e runs/compare-adopt-second-3 ] || fail "the second proof on the page"
 adopt 1 a.yaml "${options[@]}" train.lr=0 --name still
 grep -q 'FP32 itself does not train' err || fail "a baseline that learns nothing: $(cat err)"
