@@ -18,6 +18,7 @@ static const double larger = 2;     // times the norm in FP32: too much for roun
 static const double risen = 1.25;   // times the loss at which training was healthy: it is so no more
 enum {
     FOLLOWING = 4, // updates behind the first one with a sign that FP32 is asked about too
+    DEAD = 3,      // of those without any gradient of a parameter: its layer is dead, whatever was seen of it
     RATES = 8,     // updates before the trouble whose learning rates are looked at
 };
 
@@ -74,6 +75,7 @@ static mixt_status run_fp32(mixt__inquiry *q, int64_t from, verdict *v)
 {
     int64_t end = q->begin + FOLLOWING < q->last ? q->begin + FOLLOWING : q->last;
     const mixt__segment *segments = mixt__trainer_params(q->trainer)->segments;
+    int64_t dead = 0;
     *v = (verdict){.calm = true, .loss = NAN};
     MIXT_TRY(mixt__replay_from(&q->replay, from));
     while (mixt__trainer_steps(q->trainer) < end) {
@@ -88,8 +90,8 @@ static mixt_status run_fp32(mixt__inquiry *q, int64_t from, verdict *v)
             v->loss = q->replay.row.loss;
         if (low->step < q->begin)
             continue;
-        v->dead |= q->signs & MIXT_SIGN_DEAD && !q->replay.row.skipped &&
-                   mixt__trace_dead(&q->ring->trace, q->begin, q->replay.stats, segments) >= 0;
+        dead += !q->replay.row.skipped && mixt__trace_dead(&q->ring->trace, q->begin, q->replay.stats, segments) >= 0;
+        v->dead = dead >= DEAD || (dead && q->signs & MIXT_SIGN_DEAD);
         v->calm &= !has_it_too(q, low, &q->replay.row);
     }
     v->calm &= !v->dead;
@@ -307,6 +309,7 @@ static mixt_status inquire(mixt__inquiry *q)
     MIXT_TRY(ask_fp32(q, &v));
     d->fp32 = v.loss;
     if (v.dead) {
+        q->signs |= MIXT_SIGN_DEAD; // rates are asked about it too
         MIXT_TRY(blame_optimizer(q));
         if (d->kind == MIXT_DIAGNOSIS_UNKNOWN)
             blame_dead(q);
