@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    DENSE = 256,     // updates up to which looks follow at powers of two, ...
+    DENSE = 256,     // updates up to which each look is ...
+    EARLY = 4,       // ... at so many times the update of the one before, ...
     APART = 256,     // ... and from there on so many updates apart
     CLOSE_MOST = 12, // looks in a row, one after each update
     AGAIN = 16,      // updates until a suspicion is measured again that could not be decided, ...
@@ -56,8 +57,8 @@ static int64_t scheduled(int64_t step)
 {
     int64_t next = 2;
     while (next <= step && next < DENSE)
-        next *= 2;
-    return next > step ? next : (step / APART + 1) * APART;
+        next *= EARLY;
+    return next > step && next < DENSE ? next : (step / APART + 1) * APART;
 }
 
 static void schedule(mixt__looks *l, int64_t step, bool seen)
