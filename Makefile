@@ -104,6 +104,7 @@ test-truth: build
 
 test-faults: build
 	bash tests/truth/faulty.sh $(BUILD)/mixt
+	bash tests/truth/resumed.sh $(BUILD)/mixt
 
 test-gpu: build
 	$(BUILD_TARGET) gpu_tests

@@ -57,6 +57,11 @@ class Training:
         self.layers = list(dict.fromkeys(n["layer"] for n in nodes))
 
 
+def trainings():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "faulty.txt")) as f:
+        return [Training(line) for line in f if line.strip() and line[0] != "#"]
+
+
 def train(mixt, t, out, *settings, folder=None):
     """A run's status, its diagnoses, and the loss on validation data at its end."""
     command = [mixt, "train", "c.yaml", f"out={out}", "auto.steer=true", "train.epochs=0", f"train.steps={STEPS}", "train.log_every=1",
@@ -272,10 +277,8 @@ def main():
     parser.add_argument("--least", type=float, default=0.93)
     o = parser.parse_intermixed_args()
     mixt, root = os.path.realpath(o.mixt), o.keep or tempfile.mkdtemp()
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "faulty.txt")) as f:
-        trainings = [Training(line) for line in f if line.strip() and line[0] != "#"]
     able = []
-    for t in trainings:
+    for t in trainings():
         try:
             if not o.names or t.name in o.names:
                 t.make(mixt, root)
