@@ -77,6 +77,7 @@ static const mixt__backend assumed_gpu = {
     .name = "cuda",
     .close = nothing_to_close,
     .fused = MIXT_FUSED_CUDA,
+    .multiplies = MIXT_MAY_MULTIPLY_CUDA,
     .kernels = kernels,
     .alloc = no_memory,
     .free = nothing_to_free,

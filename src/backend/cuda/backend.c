@@ -362,6 +362,7 @@ const mixt__backend mixt__cuda_backend = {
     .enter = mixt__cuda_enter,
     .beside = &beside,
     .fused = MIXT_FUSED_CUDA,
+    .multiplies = MIXT_MAY_MULTIPLY_CUDA,
     .kernels = kernels,
     .alloc = take,
     .free = give_back,
