@@ -156,8 +156,9 @@ static mixt_status read_table(mixt_inputs *in, const char *path)
         return read_clip(path, info, table);
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: is a directory, expected an image, a WAV file, a .npy or .npz array or IDX images",
-                          path);
+                          "%s: is a directory, expected an image, a WAV file, a .npy or .npz array or IDX images: name "
+                          "its files, as in %s/*",
+                          path, path);
     if (ends_with(path, ".npy"))
         return mixt__npy_read_inputs(path, table);
     if (ends_with(path, ".npz"))

@@ -186,8 +186,10 @@ mixt_status mixt__csv_read_head(mixt__csv_reader *reader)
     const char *begin = text->at, *nul = memchr(begin, 0, (size_t)(text->end - begin));
     bool header = false;
     if (nul)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: a zero byte: it is not a text table; save UTF-16 as UTF-8",
-                          reader->path, line_of(begin, nul));
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s: line %lld: a zero byte: it is not a text table; save UTF-16 as UTF-8 (iconv -f utf-16 -t utf-8)",
+            reader->path, line_of(begin, nul));
     mixt__csv_text start = *text;
     if (!mixt__csv_next_line(text, &line))
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);

@@ -32,7 +32,8 @@ static mixt_status check_text(const mixt__csv_reader *reader, int64_t column, co
         if (mixt__utf8_decode((const unsigned char *)field->text + at, field->length - at, &length) ==
             MIXT_CODE_INVALID)
             return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: line %lld, column %lld: byte %lld of the field is not UTF-8: save the file as UTF-8",
+                              "%s: line %lld, column %lld: byte %lld of the field is not UTF-8: save the file as UTF-8 "
+                              "(iconv -f latin1 -t utf-8)",
                               reader->path, (long long)reader->text.line, (long long)column + 1, (long long)at + 1);
         at += length;
     }
