@@ -54,7 +54,7 @@ class Training:
             f.write("\n".join(["threads: 1", "device: cpu"] + self.settings) + "\n")
         out = subprocess.run([mixt, "plan", "c.yaml", "--json"], cwd=self.folder, capture_output=True, text=True, check=True).stdout
         nodes = [n for n in json.loads(out)["nodes"] if n["op"] in PRODUCTS and not n["backward"]]
-        self.layers = list(dict.fromkeys(n["layer"] for n in nodes))
+        self.layers = [n for n in dict.fromkeys(n["layer"] for n in nodes) if n != "head"]  # a tied one is the embedding's: faults= has no such layer
 
 
 def trainings():
