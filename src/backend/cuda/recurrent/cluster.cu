@@ -242,3 +242,4 @@ template <class C> static mixt_status run(const mixt__call *call, const mixt__ke
 CANDIDATE(lstm, lstm_cell);
 CANDIDATE(gru, gru_cell);
 CANDIDATE(rnn, rnn_cell<4>);
+#undef CANDIDATE

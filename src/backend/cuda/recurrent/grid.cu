@@ -252,3 +252,4 @@ template <class B> static mixt_status grad_run(const mixt__call *call, const mix
 CANDIDATES(lstm, lstm_cell, lstm_cell);
 CANDIDATES(gru, gru_cell, gru_cell);
 CANDIDATES(rnn, rnn_cell<4>, rnn_cell<1>);
+#undef CANDIDATES

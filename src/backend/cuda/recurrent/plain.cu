@@ -96,3 +96,4 @@ template <class C> static mixt_status grad_run(const mixt__call *call)
 CANDIDATES(lstm, lstm_cell);
 CANDIDATES(gru, gru_cell);
 CANDIDATES(rnn, rnn_cell<1>);
+#undef CANDIDATES
