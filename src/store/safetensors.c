@@ -112,9 +112,10 @@ static mixt_status read_place(const reader *r, const json_t *record, mixt__file_
         return mixt__fail(
             MIXT_ERROR_FORMAT,
             "%s: tensor '%s': data_offsets [%lld, %lld] are not within the %lld bytes of data that follow "
-            "the header (from file offset %lld)",
+            "the header (from file offset %lld)%s",
             r->path, tensor->name, (long long)begin, (long long)end, (long long)r->data_bytes,
-            (long long)r->data_offset);
+            (long long)r->data_offset,
+            end > r->data_bytes && begin >= 0 ? ": the file was cut short, copy it again" : "");
     int64_t count = mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
     mixt__dims_text shape = mixt__dims_print(tensor->rank, tensor->dims);
     if (count < 0)

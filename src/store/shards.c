@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /** What is open while an index is read; the parts go to the result. */
 typedef struct shards {
@@ -47,6 +48,10 @@ static mixt_status part_of(shards *s, const char *name, mixt__safetensors **part
     int folder = slash ? (int)(slash - s->index) + 1 : 0;
     if (snprintf(path, sizeof path, "%.*s%s", folder, s->index, name) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", s->index);
+    if (access(path, F_OK))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is not there, and %s names it: the folder is not complete, copy it again", path,
+                          s->index);
     MIXT_TRY(mixt__safetensors_open(path, part));
     s->names[s->count] = name;
     s->parts[s->count++] = *part;
