@@ -171,7 +171,7 @@ static mixt_status open_chat(talk *t, const mixt_config *config)
     mixt_chat_options options = MIXT_OPTIONS(
         mixt_chat_options, .weights = cli_text(args, "checkpoint"), .adapter = cli_text(args, "adapter"),
         .chat_template = cli_text(args, "template"), .system = cli_text(args, "system"), .stop = cli_text(args, "stop"),
-        .variables = cli_text(args, "variables"), .most = cli_int(args, "tokens"));
+        .variables = cli_text(args, "variables"), .most = cli_int(args, "tokens"), .context = cli_int(args, "context"));
     options.sampling = (mixt_sampling){.temperature = cli_number(args, "temperature"),
                                        .top_k = cli_int(args, "top-k"),
                                        .top_p = cli_number(args, "top-p"),
@@ -226,6 +226,8 @@ const cli_command cli_chat = {
             {"adapter", 'a', CLI_TEXT, "DIR",
              .help = "adapter for a Hugging Face folder: adapter_model.safetensors and adapter_config.json"},
             {"system", .kind = CLI_TEXT, .metavar = "TEXT", .help = "the system message"},
+            {"context", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1048576,
+             .help = "tokens to look back at (default: the model's positions, 2048 at most; of a run its data.seq)"},
             {"stop", .kind = CLI_TEXT, .metavar = "TEXT", .help = "also end an answer before this text"},
             {"template", .kind = CLI_TEXT, .metavar = "FILE", .help = "chat template to use instead of the folder's"},
             {"variables", .kind = CLI_TEXT, .metavar = "JSON",

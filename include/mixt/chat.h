@@ -102,6 +102,8 @@ typedef struct mixt_chat_options {
     const char *stop;          /**< a text that ends an answer, beside the template's own ends; default NULL */
     int64_t most;              /**< tokens of an answer; default 1024 */
     mixt_sampling sampling;    /**< default: the most probable token */
+    int64_t context; /**< tokens that are looked back at, the model's positions at most; default 0: data.seq of
+                          a run, of a folder its positions, 2048 at most */
 } mixt_chat_options;
 MIXT_API void mixt_chat_options_default(mixt_chat_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_chat_options .struct_size = sizeof(mixt_chat_options), .most = 1024

@@ -104,6 +104,12 @@ a, b = ([json.loads(l)['answer'] for l in open(f)] for f in 'ab')
 assert len(a) == 2 and a == b, (a, b)
 PY
 
+# ---- context ----
+printf 'say mill\n' | "$mixt" chat folder -t 0 -n 50 --context 48 --json >a 2>err || { fail "chat --context"; cat err; }
+grep -q '"end":"context"' a || fail "a context of 48 tokens is not one: $(cat a)"
+printf 'say mill\n' | "$mixt" chat folder --context 1000000 >a 2>err && fail "a context of a million tokens"
+grep -q 'folder: a context of 1000000 tokens, but the model has [0-9]* positions' err || fail "a context of a million tokens: $(cat err)"
+
 # ---- refusals ----
 refused "nowhere: no such folder" "$mixt" finetune nowhere chats.jsonl
 refused "text.txt" "$mixt" finetune folder text.txt
@@ -114,10 +120,10 @@ refused "bare: has no tokenizer" "$mixt" finetune bare chats.jsonl
 cp -r folder plain && rm plain/tokenizer_config.json
 refused "template" "$mixt" finetune plain chats.jsonl
 cp -r folder cut && truncate -s -100 cut/model.safetensors
-refused "cut/model.safetensors" "$mixt" finetune cut chats.jsonl $quick
+refused "the file was cut short, copy it again" "$mixt" finetune cut chats.jsonl $quick
 cp -r folder shards && rm shards/model.safetensors
 echo '{"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}' >shards/model.safetensors.index.json
-refused "model-00001-of-00002.safetensors" "$mixt" finetune shards chats.jsonl $quick
+refused "model-00001-of-00002.safetensors: is not there, and shards/model.safetensors.index.json names it" "$mixt" finetune shards chats.jsonl $quick
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >unanswered.jsonl
 refused "unanswered.jsonl" "$mixt" finetune folder unanswered.jsonl $quick
 refused "base int8" "$mixt" finetune folder chats.jsonl --full --base int8

@@ -91,7 +91,10 @@ static mixt_status fill(mixt_chat *c, const char *folder, const mixt_chat_option
     if (o->most < 1)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "an answer of %lld tokens at most: expected 1 or more",
                           (long long)o->most);
-    MIXT_TRY(mixt__generator_load(c->context, folder, o->weights, o->adapter, &c->generator, &c->tokenizer));
+    if (o->context < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: expected 1 or more", (long long)o->context);
+    MIXT_TRY(
+        mixt__generator_load(c->context, folder, o->weights, o->adapter, o->context, &c->generator, &c->tokenizer));
     if (!c->tokenizer)
         return mixt__fail(MIXT_ERROR_DATA,
                           "%s: has no tokenizer, without which there is no conversation: put its tokenizer.json into "

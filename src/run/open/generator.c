@@ -227,12 +227,32 @@ static mixt_status name_adapter(mixt_config *config, const char *folder, const c
     return mixt__adapter_config_fill(config);
 }
 
+/** Tokens that are looked back at, where somebody says how many: no more than the model has positions for. */
+static mixt_status set_places(mixt_config *config, const char *folder, int64_t places)
+{
+    const mixt__zoo_entry *entry;
+    char setting[64];
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    int64_t most = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
+    int64_t positions = mixt__config_int(config, MIXT_KEY_NET_POSITIONS);
+    if (entry->uses & MIXT_USES_ROPE && positions)
+        most = positions;
+    most = most ? most : entry->tokens;
+    if (places > most)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: a context of %lld tokens, but the model has %lld positions", folder,
+                          (long long)places, (long long)most);
+    snprintf(setting, sizeof setting, "data.seq=%lld", (long long)places);
+    return mixt_config_set(config, setting, "context");
+}
+
 static mixt_status load_all(mixt_context *context, const char *folder, const char *weights, const char *adapter,
-                            mixt_generator **generator, mixt_tokenizer **tokenizer)
+                            int64_t places, mixt_generator **generator, mixt_tokenizer **tokenizer)
 {
     mixt_config *config;
     MIXT_TRY(mixt_run_folder_config(folder, &config));
     mixt_status status = mixt__run_inputs_vocab(folder, config);
+    if (status == MIXT_OK && places)
+        status = set_places(config, folder, places);
     if (status == MIXT_OK && adapter)
         status = name_adapter(config, folder, adapter);
     if (status == MIXT_OK)
@@ -244,11 +264,11 @@ static mixt_status load_all(mixt_context *context, const char *folder, const cha
 }
 
 mixt_status mixt__generator_load(mixt_context *context, const char *folder, const char *weights, const char *adapter,
-                                 mixt_generator **generator, mixt_tokenizer **tokenizer)
+                                 int64_t places, mixt_generator **generator, mixt_tokenizer **tokenizer)
 {
     *generator = NULL;
     *tokenizer = NULL;
-    mixt_status status = load_all(context, folder, weights, adapter, generator, tokenizer);
+    mixt_status status = load_all(context, folder, weights, adapter, places, generator, tokenizer);
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt_tokenizer_close(*tokenizer);
@@ -263,5 +283,5 @@ mixt_status mixt_generator_load(mixt_context *context, const char *folder, const
     MIXT_TRY(mixt__need_in(context, folder));
     MIXT_TRY(mixt__need_in(context, generator));
     MIXT_TRY(mixt__need_in(context, tokenizer));
-    return mixt__generator_load(context, folder, weights, NULL, generator, tokenizer);
+    return mixt__generator_load(context, folder, weights, NULL, 0, generator, tokenizer);
 }
