@@ -19,7 +19,7 @@ precision: fp16
 threads: 2
 net: {channels: [4, 8], norm: batch, dropout: 0.1}
 data: {kind: digits, limit: 512}
-train: {epochs: 5, batch: 16, accumulate: 2, lr: 0.01, clip: 1, scale_interval: 7, inject_overflow: 9, schedule: cosine, warmup: 5}
+train: {epochs: 3, batch: 16, accumulate: 2, lr: 0.01, clip: 1, scale_interval: 7, inject_overflow: 9, schedule: cosine, warmup: 5}
 YAML
 cat >gpt.yaml <<'YAML'
 model: gpt
