@@ -32,6 +32,15 @@ typedef struct mixt_inputs mixt_inputs;
  * @return MIXT_ERROR_SHAPE where the file's samples are no samples of that data; MIXT_ERROR_UNSUPPORTED for tokens.
  */
 MIXT_API mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs);
+/**
+ * The same of an array in memory, row after row, the samples in front; or one sample alone.
+ * @param samples read where they are: they must stay until the inputs are closed.
+ * @param dtype FP32, or UINT8, which is scaled as a picture's bytes are.
+ * @param rank dimensions, from 2 to MIXT_MAX_RANK; images of one channel may do without its dimension.
+ * @param like as of mixt_inputs_open; its samples are no texts.
+ */
+MIXT_API mixt_status mixt_inputs_from(const void *samples, mixt_dtype dtype, int rank, const int64_t *dims,
+                                      const mixt_data *like, mixt_inputs **inputs);
 /** NULL is allowed. */
 MIXT_API void mixt_inputs_close(mixt_inputs *inputs);
 /** Samples that there are. */

@@ -9,6 +9,7 @@
 #include "data/text/inputs_text.h"
 #include "store/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -277,26 +278,88 @@ static const char *why_no_files(const mixt_data_info *like)
                                                      : "was trained on tokens, not on numbers";
 }
 
-mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)
+/** Inputs without samples yet. */
+static mixt_status begin(const char *path, const mixt_data *like, mixt_inputs **made)
 {
-    MIXT_TRY(mixt__need(inputs));
-    *inputs = NULL;
-    MIXT_TRY(mixt__need(path));
-    MIXT_TRY(mixt__need_open(like, "data"));
-    bool texts = mixt__are_texts(&like->info);
-    if (!texts && (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels))
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path, why_no_files(&like->info));
-    mixt_inputs *in = mixt__alloc(sizeof *in);
+    mixt_inputs *in = *made = mixt__alloc(sizeof *in);
     if (!in)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
     mixt__handle_add(&in->handle, in, "inputs", NULL);
     in->like = like;
-    mixt_status status = texts ? mixt__input_texts_open(path, like, &in->texts) : open_file(in, path);
+    return MIXT_OK;
+}
+
+static mixt_status end(mixt_inputs *in, mixt_status status, mixt_inputs **inputs)
+{
     if (status == MIXT_OK)
         *inputs = in;
     else
         mixt_inputs_close(in);
     return status;
+}
+
+static bool takes_numbers(const mixt_data *like)
+{
+    return like->info.input_dtype == MIXT_DTYPE_FP32 && like->info.channels && !mixt__are_texts(&like->info);
+}
+
+mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)
+{
+    mixt_inputs *in;
+    MIXT_TRY(mixt__need(inputs));
+    *inputs = NULL;
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(mixt__need_open(like, "data"));
+    bool texts = mixt__are_texts(&like->info);
+    if (!texts && !takes_numbers(like))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path, why_no_files(&like->info));
+    MIXT_TRY(begin(path, like, &in));
+    return end(in, texts ? mixt__input_texts_open(path, like, &in->texts) : open_file(in, path), inputs);
+}
+
+static const char *const IN_MEMORY = "array"; // what messages call it
+
+/** The caller's memory as a table, which owns nothing. */
+static mixt_status borrow(mixt_inputs *in, const void *samples, mixt_dtype dtype, int rank, const int64_t *dims)
+{
+    mixt__table *table = &in->table;
+    int64_t elements = 1;
+    *table = (mixt__table){.path = IN_MEMORY, .borrowed = true, .input = samples, .dtype = dtype, .rows = dims[0]};
+    for (int i = 0; i < rank; i++)
+        if (dims[i] < 1 || dims[i] > INT64_MAX / 4 / elements)
+            return mixt__fail(MIXT_ERROR_SHAPE, "%s: no samples of shape %s", IN_MEMORY,
+                              mixt__dims_print(rank, dims).text);
+        else
+            elements *= dims[i];
+    table->rank = rank - 1;
+    memcpy(table->dims, dims + 1, (size_t)table->rank * sizeof *dims);
+    if (table->rank == 2 && in->like->info.input_rank == 3 && rank < MIXT_MAX_RANK)
+        table->dims[table->rank++] = 1; // grey images have one channel
+    for (int64_t i = 0; dtype == MIXT_DTYPE_FP32 && i < elements; i++)
+        if (!isfinite(((const float *)samples)[i]))
+            return mixt__fail(MIXT_ERROR_DATA, "%s: number %lld is not finite", IN_MEMORY, (long long)i);
+    MIXT_TRY(fit(in));
+    return take_scales(in);
+}
+
+mixt_status mixt_inputs_from(const void *samples, mixt_dtype dtype, int rank, const int64_t *dims,
+                             const mixt_data *like, mixt_inputs **inputs)
+{
+    mixt_inputs *in;
+    MIXT_TRY(mixt__need(inputs));
+    *inputs = NULL;
+    MIXT_TRY(mixt__need(samples));
+    MIXT_TRY(mixt__need(dims));
+    MIXT_TRY(mixt__need_open(like, "data"));
+    if (rank < 2 || rank > MIXT_MAX_RANK)
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: %d dimensions, expected 2 to %d", IN_MEMORY, rank, MIXT_MAX_RANK);
+    if (dtype != MIXT_DTYPE_FP32 && dtype != MIXT_DTYPE_UINT8)
+        return mixt__fail(MIXT_ERROR_DTYPE, "%s: %s, expected fp32 or uint8", IN_MEMORY, mixt_dtype_name(dtype));
+    if (!takes_numbers(like))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", IN_MEMORY,
+                          mixt__are_texts(&like->info) ? "takes texts" : why_no_files(&like->info));
+    MIXT_TRY(begin(IN_MEMORY, like, &in));
+    return end(in, borrow(in, samples, dtype, rank, dims), inputs);
 }
 
 int64_t mixt_inputs_count(const mixt_inputs *inputs)
@@ -397,7 +460,10 @@ mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count
     int64_t there = mixt_inputs_count(in);
     if (first < 0 || count < 0 || first > there || count > there - first)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld samples from %lld on, but there are %lld",
-                          in->path ? in->path : "texts", (long long)count, (long long)first, (long long)there);
+                          in->path    ? in->path
+                          : in->texts ? "texts"
+                                      : IN_MEMORY,
+                          (long long)count, (long long)first, (long long)there);
     if (in->texts) {
         mixt__input_texts_read(in->texts, in->like, first, count, samples);
         return MIXT_OK;

@@ -145,6 +145,50 @@ static void a_picture_has_the_class_of_its_sample(void **state)
     mixt_close(context);
 }
 
+/** Bytes of a picture, and the same as FP32, are what its file is; shapes and numbers that are none are refused. */
+static void arrays_in_memory_are_samples(void **state)
+{
+    (void)state;
+    static uint8_t bytes[2 * PIXELS];
+    static float floats[2 * PIXELS], a[2 * PIXELS], b[2 * PIXELS];
+    const int64_t dims[] = {2, 28, 28, 1}, rows[] = {2, 3}, many[] = {INT64_MAX / 2, 28, 28, 1},
+                  none[] = {0, 28, 28, 1};
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *like = mixt_data_new(context, "digits:", .samples = 64);
+    mixt_inputs *inputs;
+    for (int i = 0; i < 2 * PIXELS; i++) {
+        bytes[i] = (uint8_t)(i * 31 % 256);
+        floats[i] = (float)bytes[i] / 255.0f;
+    }
+    const mixt_data_info *info = mixt_data_describe(like);
+    assert_int_equal(mixt_inputs_from(bytes, MIXT_DTYPE_UINT8, 4, dims, like, &inputs), MIXT_OK);
+    assert_int_equal(mixt_inputs_count(inputs), 2);
+    assert_int_equal(mixt_inputs_read(inputs, 0, 2, a), MIXT_OK);
+    mixt_inputs_close(inputs);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 3, dims, like, &inputs), MIXT_OK); // without channels
+    assert_int_equal(mixt_inputs_read(inputs, 0, 2, b), MIXT_OK);
+    assert_int_equal(mixt_inputs_read(inputs, 1, 2, b), MIXT_ERROR_ARGUMENT);
+    mixt_inputs_close(inputs);
+    for (int i = 0; i < 2 * PIXELS; i++) {
+        assert_float_equal(a[i], (floats[i] - info->mean[0]) / info->std[0], 1e-5);
+        assert_float_equal(a[i], b[i], 1e-5);
+    }
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 3, dims + 1, like, &inputs), MIXT_OK); // one alone
+    assert_int_equal(mixt_inputs_count(inputs), 1);
+    mixt_inputs_close(inputs);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 2, rows, like, &inputs), MIXT_ERROR_SHAPE);
+    assert_null(inputs);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 1, rows, like, &inputs), MIXT_ERROR_SHAPE);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 4, many, like, &inputs), MIXT_ERROR_SHAPE);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 4, none, like, &inputs), MIXT_ERROR_SHAPE);
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_INT32, 4, dims, like, &inputs), MIXT_ERROR_DTYPE);
+    assert_int_equal(mixt_inputs_from(NULL, MIXT_DTYPE_FP32, 4, dims, like, &inputs), MIXT_ERROR_ARGUMENT);
+    floats[PIXELS] = NAN;
+    assert_int_equal(mixt_inputs_from(floats, MIXT_DTYPE_FP32, 4, dims, like, &inputs), MIXT_ERROR_DATA);
+    assert_non_null(strstr(mixt_error_text(), "784"));
+    mixt_close(context);
+}
+
 static void classes_are_ranked_as_defined(void **state)
 {
     (void)state;
@@ -179,9 +223,8 @@ static void classes_are_ranked_as_defined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predictions_explain_the_evaluation),
-        cmocka_unit_test(samples_of_another_shape_are_refused),
-        cmocka_unit_test(a_picture_has_the_class_of_its_sample),
+        cmocka_unit_test(predictions_explain_the_evaluation),    cmocka_unit_test(samples_of_another_shape_are_refused),
+        cmocka_unit_test(a_picture_has_the_class_of_its_sample), cmocka_unit_test(arrays_in_memory_are_samples),
         cmocka_unit_test(classes_are_ranked_as_defined),
     };
     return cmocka_run_group_tests_name("predict", tests, temp_folder_setup, temp_folder_teardown);
