@@ -173,7 +173,8 @@ typedef struct mixt_run_options {
     mixt_observer *observer; /**< the first one; also hears NOTEs while the run is opened */
     void *user;              /**< for it */
     bool signals; /**< SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end training after the update under way, with a
-                     checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM kills. Those that were
+                     checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM goes to the handler
+                     that was there before, and kills where there was none. Those that were
                      ignored before stay so. SIGPIPE and SIGXFSZ are ignored meanwhile */
     bool ranks;   /**< where a launcher (mpirun, srun) has started several processes they train the run together, as
                      ranks: see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0, checkpoints
