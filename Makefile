@@ -14,7 +14,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision, librosa, pandas and scikit-learn.
 PYTHON ?= python3
 
-.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks test-package fuzz bench check abi install package clean
+.PHONY: help setup setup-test build build-test demo test test-slow test-torture test-steer test-compare test-truth test-faults test-gpu test-page test-peers test-ranks test-package fuzz bench check abi install package wheel clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -34,6 +34,7 @@ help:
 	@echo "make check      formatting, include order, static analysis"
 	@echo "make abi        renews the record of the binary interface (tests/abi), where a change of it is meant"
 	@echo "make package    $(BUILD)-package/dist: an archive to unpack anywhere, and Debian packages (the CUDA backend in both where nvcc is; PACKAGE=-DMIXT_CUDA=OFF leaves it out)"
+	@echo "make wheel      dist/mixt-*.whl for pip, and mixt_cuda-*.whl where nvcc is (WHEEL=-DMIXT_CUDA=OFF leaves it out)"
 	@echo "make test-package  both on a bare Debian 12, made by debootstrap (needs root)"
 	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
 
@@ -149,8 +150,11 @@ install: build
 package: setup
 	tools/package.sh $(BUILD)-package $(PACKAGE)
 
+wheel: setup
+	tools/wheel.sh $(BUILD)-wheel $(WHEEL)
+
 test-package: package
 	bash tests/package/bare.sh $(BUILD)-package/dist || [ $$? = 77 ]
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz $(BUILD)-package
+	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz $(BUILD)-package $(BUILD)-wheel

@@ -1,7 +1,8 @@
-# `make package`: what CPack packs, in one of two forms. Included last.
+# `make package` and `make wheel`: what is packed, in one of three forms. Included last.
+# - wheel: the library as Python packages carry it, what it needs beside it (tools/wheel.sh packs)
 # - archive: a folder to unpack anywhere; the libraries that mixt needs lie in it
 # - deb: Debian packages of the command, the library, what programs are built with, and what GPUs and MPI need
-set(MIXT_PACKAGE "" CACHE STRING "what is packed: archive or deb; empty: nothing")
+set(MIXT_PACKAGE "" CACHE STRING "what is packed: archive, deb or wheel; empty: nothing")
 if(NOT MIXT_PACKAGE)
   return()
 endif()
@@ -14,7 +15,7 @@ set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_OUTPUT_FILE_PREFIX ${CMAKE_BINARY_DIR}/dist)
 set(CPACK_MONOLITHIC_INSTALL OFF)
 
-if(MIXT_PACKAGE STREQUAL archive)
+if(MIXT_PACKAGE MATCHES "^(archive|wheel)$")
   set_target_properties(mixt mixt_shared PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}:$ORIGIN")
   foreach(library ${JANSSON_LINK_LIBRARIES} ${YAML_LINK_LIBRARIES} ${ZLIB_LIBRARIES} ${JPEG_LIBRARIES})
     get_filename_component(file ${library} REALPATH)
@@ -28,6 +29,14 @@ if(MIXT_PACKAGE STREQUAL archive)
     install(FILES /usr/share/doc/${package}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/licences RENAME ${package}
             COMPONENT library)
   endforeach()
+  if(MIXT_PACKAGE STREQUAL wheel)
+    set_target_properties(mixt_shared PROPERTIES INSTALL_RPATH "$ORIGIN")
+    if(TARGET mixt_cuda) # beside NVIDIA's own packages, or where the system has its libraries
+      set_target_properties(mixt_cuda PROPERTIES INSTALL_RPATH
+        "$ORIGIN/../nvidia/cublas/lib:$ORIGIN/../nvidia/cudnn/lib:$ORIGIN/../nvidia/cuda_nvrtc/lib:$ORIGIN/../nvidia/cu13/lib")
+    endif()
+    return()
+  endif()
   install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mixt/configs COMPONENT command)
   install(FILES README.md LICENSE DESTINATION . COMPONENT command)
   set(CPACK_GENERATOR TZST)
