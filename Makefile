@@ -124,6 +124,7 @@ test-peers: build
 	$(PYTHON) tests/peers/compare_chat.py $(BUILD)/tests/chat ../shared/data || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_cells.py $(BUILD)/tests/cells || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_tables.py $(BUILD)/mixt || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_python.py $(BUILD)/python || [ $$? = 77 ]
 
 test-page: build
 	tests/page/run.sh $(BUILD)
@@ -153,8 +154,9 @@ package: setup
 wheel: setup
 	tools/wheel.sh $(BUILD)-wheel $(WHEEL)
 
-test-package: package
+test-package: package wheel
 	bash tests/package/bare.sh $(BUILD)-package/dist || [ $$? = 77 ]
+	bash tests/package/wheel.sh dist || [ $$? = 77 ]
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz $(BUILD)-package $(BUILD)-wheel

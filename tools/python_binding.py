@@ -101,7 +101,7 @@ class Types:
         if kind.name == "char" and kind.stars == 1:
             return "bytes | None" if kind.const else "int | None"
         if kind.stars == 1 and (kind.name == "void" or self.is_opaque(kind.name)):
-            return "Handle" if argument else "int | None"
+            return ("bytes | Handle" if kind.name == "void" else "Handle") if argument else "int | None"
         if kind.stars:
             return "Any"
         if kind.name == "void":
@@ -211,7 +211,7 @@ class Writer:
     def c_stub(self):
         types, headers = self.types, self.headers
         lines = [MADE % "mixt's C interface as it is: see the headers, mixt/mixt.h.", "import ctypes as _c", "import enum as _enum"]
-        lines += ["from typing import Any, Union", "", "Handle = Union[_c.c_void_p, int, None]", ""]
+        lines += ["from typing import Any, Union", "", "Handle = Union[_c.c_void_p, int, None]", "_Bytes = bytes", ""]
         lines += [f"{name}: {type(value).__name__}" for name, value in headers.constants.items()]
         lines += [f"{name}: Any" for name in headers.callbacks]
         for enum in headers.enums.values():
@@ -220,7 +220,7 @@ class Writer:
         for struct in headers.structs.values():
             if struct.fields is not None:
                 lines += ["", f"class {struct.name}(_c.Structure):"]
-                lines += [f"    {f.name}: {types.hint(f.type)}" for f in struct.fields if not keyword.iskeyword(f.name)] or ["    ..."]
+                lines += [f"    {f.name}: {types.hint(f.type).replace('bytes |', '_Bytes |')}" for f in struct.fields if not keyword.iskeyword(f.name)]
         lines.append("")
         for f in headers.functions.values():
             arguments = ", ".join(f"{python_name(a.name)}: {types.hint(a.type, True)}" for a in f.arguments)

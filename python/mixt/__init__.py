@@ -20,6 +20,7 @@ from .policy import Config, Policy, keys
 from .reports import Report
 from .run import Event, Predictions, Run
 from .steps import Step
+from .tasks import Page, plot, ranking, recall, recommend, render, transcribe, transcript_rates, watch
 from .text import Chat, Generator, Tokenizer, bleu, chat, generate, tokenize, translate
 from .trainer import Context, Model, Params, Trainer
 
@@ -36,5 +37,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'mixt' has no attribute '{name}'")
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "Any")]
-__all__ += ["Classifier", "Regressor", "__version__"]
+__all__ = [
+    "Adoption", "Advice", "Builder", "Chat", "Classifier", "Comparison", "Config", "Context", "Data", "Debugged",
+    "Error", "Event", "Generator", "Metrics", "Model", "Page", "Params", "Plan", "Policy", "Predictions", "Regressor",
+    "Report", "Run", "Search", "Sensitivity", "Status", "Step", "Suggestion", "Tensor", "Tokenizer", "Trainer",
+    "Tuning", "Value", "Verification", "__version__", "adopt", "adoption", "advise", "bench", "bleu", "c", "chat",
+    "compare", "convert", "debug", "eval", "export", "export_gguf", "finetune", "generate", "info", "keys",
+    "largest_batch", "metrics", "named", "new", "options", "plan", "plot", "predict", "ranking", "recall", "recommend",
+    "render", "report", "results", "resume", "search", "sensitivity", "suggest", "table", "tokenize", "train",
+    "transcribe", "transcript_rates", "translate", "verify", "watch",
+]  # fmt: skip

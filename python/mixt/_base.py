@@ -8,11 +8,12 @@ import difflib
 import os
 import threading
 import weakref
-from typing import Any, Callable, Iterable, Iterator, Mapping, NoReturn, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NoReturn, Sequence, TypeVar
 
 from . import c, options, results
 
 Status = c.mixt_status
+_H = TypeVar("_H", bound="Handle")
 
 
 class Error(Exception):
@@ -115,7 +116,7 @@ class Handle:
             if self._finalizer is not None:
                 self._finalizer()
 
-    def __enter__(self) -> Any:
+    def __enter__(self: _H) -> _H:
         self._p
         return self
 
@@ -151,7 +152,7 @@ class Options:
         self.struct = struct()
         self.keep: list[Any] = []
         self.what = what
-        self.fields = {name: (struct, kind, None) for name, kind in fields_of(struct)}
+        self.fields: dict[str, tuple[type, Any, str | None]] = {name: (struct, kind, None) for name, kind in fields_of(struct)}
         for name, kind in fields_of(struct):
             if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not c.mixt_value:
                 self.fields.pop(name)
@@ -348,9 +349,9 @@ def _field_reader(struct: str, name: str, kind: Any, types: Mapping[str, Any]) -
         element = _field_reader(struct, name, kind._type_, types)
         counts = [n for n in (f"{name}_count", f"{name[:-1]}_count", f"{name.removesuffix('dims')}rank") if n in types and n != name]
         count = counts[0] if counts and (not counts[0].endswith("rank") or name.endswith("dims")) else None
-        length = kind._length_
+        length = int(kind._length_)  # type: ignore[call-overload]
         return lambda value, whole_struct: tuple(
-            element(value[i], whole_struct) for i in range(min(length, getattr(whole_struct, count)) if count else length)
+            element(value[i], whole_struct) for i in range(min(length, int(getattr(whole_struct, count))) if count else length)
         )
     if key in results.KINDS:
         words = _words(results.KINDS[key])

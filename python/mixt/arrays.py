@@ -81,7 +81,7 @@ _capsule_pointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
 _NAME = b"dltensor_versioned"
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)  # type: ignore[untyped-decorator, unused-ignore]
 def _capsule_ended(capsule: int) -> None:
     """Of a capsule that nobody took the tensor out of."""
     if _capsule_valid(capsule, _NAME):
@@ -144,7 +144,7 @@ _shown: dict[int, tuple[Tensor, Any]] = {}
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(c.mixt_dlpack))
 
 
-@_Deleter
+@_Deleter  # type: ignore[untyped-decorator, unused-ignore]
 def _returned(managed: Any, shown: dict[int, tuple[Tensor, Any]] = _shown, deleter: Any = _Deleter, at: Any = ctypes.addressof) -> None:
     """Another library has let go of a tensor."""
     found = shown.pop(at(managed.contents), None)

@@ -30,7 +30,7 @@ class Value:
     def __repr__(self) -> str:
         return f"<mixt.Value {'×'.join(map(str, self.shape))}>" if not self.builder.closed else "<mixt.Value>"
 
-    def _with(self, other: Any, op: Any, factor: Any) -> Value:
+    def _with(self, other: Any, op: Any, factor: Any) -> Any:
         if isinstance(other, Value):
             return self.builder._call(op, (self, other), None, {})
         if isinstance(other, (int, float)) and not isinstance(other, bool):
@@ -38,18 +38,18 @@ class Value:
         return NotImplemented
 
     def __add__(self, other: Value | float) -> Value:
-        return self._with(other, c.mixt_add, lambda n: (1.0, n))
+        return self._with(other, c.mixt_add, lambda n: (1.0, n))  # type: ignore[no-any-return]
 
     def __sub__(self, other: Value | float) -> Value:
-        return self._with(other, c.mixt_sub, lambda n: (1.0, -n))
+        return self._with(other, c.mixt_sub, lambda n: (1.0, -n))  # type: ignore[no-any-return]
 
     def __mul__(self, other: Value | float) -> Value:
-        return self._with(other, c.mixt_mul, lambda n: (n, 0.0))
+        return self._with(other, c.mixt_mul, lambda n: (n, 0.0))  # type: ignore[no-any-return]
 
     def __truediv__(self, other: Value | float) -> Value:
         if other == 0:
             raise Error("a value divided by 0")
-        return self._with(other, c.mixt_div, lambda n: (1.0 / n, 0.0))
+        return self._with(other, c.mixt_div, lambda n: (1.0 / n, 0.0))  # type: ignore[no-any-return]
 
     def __radd__(self, other: float) -> Value:
         return self + other
@@ -155,14 +155,14 @@ class Builder(Calls, Handle):
 
     def split(self, x: Value, parts: int | Sequence[int]) -> list[Value]:
         """Equal parts of the last dimension, or parts of these sizes; at most 8."""
-        count = whole(parts) if hasattr(parts, "__index__") else len(parts)  # type: ignore[arg-type]
+        count = whole(parts) if hasattr(parts, "__index__") else len(parts)
         if not 1 <= count <= 8:
             raise Error(f"split: {count} parts; 1 to 8 can be made")
         raw = (c.mixt_value * count)()
         if hasattr(parts, "__index__"):
             c.mixt_split(self._p, self._one(x), count, raw)
         else:
-            c.mixt_split_at(self._p, self._one(x), count, self._sizes(parts, "split"), raw)  # type: ignore[arg-type]
+            c.mixt_split_at(self._p, self._one(x), count, self._sizes(parts, "split"), raw)
         if raw[0].id == 0:
             self._told()
         return [Value(self, c.mixt_value(r.id)) for r in raw]

@@ -29,10 +29,11 @@ Settings = Mapping[str, Any]
 
 
 def _heard(given: Mapping[str, Any]) -> tuple[dict[str, Any], Line]:
-    """Options with a listener: the caller's, else a line in terminals and notebooks."""
+    """Options with a listener: the caller's, else a line in terminals and notebooks. There always is one, since Python
+    looks at signals only when it runs: so Ctrl-C ends what takes long after the step under way."""
     line = Line(None)
     options = dict(given)
-    if options.get("progress") is None and line.shown:
+    if options.get("progress") is None:
         options["progress"] = listener(line)
     return options, line
 
@@ -153,12 +154,10 @@ class Tuning(Run):
         return super().export(folder, **options)
 
 
-def finetune(folder: str | os.PathLike[str], data: str | os.PathLike[str], /, settings: Settings | None = None, **options: Unpack[FinetuneOptions]) -> Tuning:
+def finetune(folder: str | os.PathLike[str], data: str | os.PathLike[str], /, **options: Unpack[FinetuneOptions]) -> Tuning:
     """Fine-tunes a Hugging Face folder on conversations: `finetune("model/", "chat.jsonl", lora=16, base="nf4")` gives a run
-    to be trained and exported. `full=True` trains all weights. Settings are keys of the configuration."""
+    to be trained and exported. `full=True` trains all weights; `settings={"train.lr": 1e-4}` are keys of the configuration."""
     given, line = _heard(options)
-    if settings:
-        given["settings"] = settings
     filled_in = Options(c.mixt_finetune_options, given, "finetune")
     pointer = _made(c.mixt_finetune_config, filled_in, line, encoded(folder, "folder"), encoded(data, "data"))
     with Config._taken(pointer) as config:

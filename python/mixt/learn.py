@@ -94,6 +94,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
             more: dict[str, Any] = {"reset": False} if y is None else {"y": y, "y_numeric": how.get("y_numeric", False)}
             return validate_data(self, X, dtype=np.float64, ensure_min_samples=1 if y is None else 2, **more)
         X = np.asarray(X, np.float64)
+        self.n_features_in_: int
         if X.ndim != 2 or not X.size or not np.isfinite(X).all():
             raise ValueError(f"expected finite numbers, (samples, features), found shape {X.shape}")
         if y is None:
@@ -129,7 +130,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         return Trainer(net, precision=self.precision, optimizer=self.optimizer, lr=self.lr, batch=batch, seed=seed, **decay)  # type: ignore[arg-type]
 
     def _seed(self) -> int:
-        state = self.random_state
+        state: Any = self.random_state
         if hasattr(state, "randint"):
             return int(state.randint(2**31))
         return int(state or 0)

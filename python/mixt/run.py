@@ -345,14 +345,14 @@ class Run(Handle):
     @property
     def facts(self) -> Data:
         """What its samples are like; a loaded run remembers that without its data."""
-        return Data._borrowed(c.mixt_run_facts(self._p), self)
+        return Data._borrowed(c.mixt_run_facts(self._p) or 0, self)
 
     def predict(self, inputs: Any, *, batch: int = 256) -> Predictions:
         """What the model says of samples: an array (float32 as scaled to [0, 1], or bytes), a file (a picture, a table,
         .npy), or texts. Samples are cropped, resized and normalised as evaluation does."""
         with self._lock:
             pointer = self._idle()
-            like = c.mixt_run_facts(pointer)
+            like = c.mixt_run_facts(pointer) or 0
             kept = None
             if isinstance(inputs, list) and inputs and all(isinstance(i, str) for i in inputs):
                 return _joined([self.predict("text:" + text) for text in inputs])

@@ -10,7 +10,7 @@ from . import c
 from ._base import text_of
 
 _size = ctypes.sizeof(c.mixt_step)
-_at = {name: getattr(c.mixt_step, name).offset for name, _ in c.mixt_step._fields_}  # type: ignore[attr-defined]
+_at: dict[str, int] = {row[0]: getattr(c.mixt_step, row[0]).offset for row in c.mixt_step._fields_}
 _loss_from = struct.Struct(f"{_at['loss']}xd").unpack_from
 
 
@@ -78,7 +78,7 @@ class Step:
     @property
     def skipped(self) -> bool:
         """A gradient was not finite: nothing was changed."""
-        return self._raw[_at["skipped"]] != 0
+        return bool(self._raw[_at["skipped"]])
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for tables and logs."""

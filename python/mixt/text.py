@@ -64,7 +64,7 @@ class Tokenizer(Handle):
         function = c.mixt_tokenizer_encode_marked if marked else c.mixt_tokenizer_encode
         check(function(self._p, raw, len(raw), ctypes.byref(tokens), ctypes.byref(count)))
         try:
-            return tokens[: count.value] if count.value else []
+            return [tokens[i] for i in range(count.value)]
         finally:
             c.mixt_tokens_free(tokens)
 
@@ -75,6 +75,13 @@ class Tokenizer(Handle):
             return _decoded(decoder, list(tokens)) + _decoded_end(decoder)
         finally:
             c.mixt_decoder_free(decoder)
+
+    @classmethod
+    def train(cls, files: list[str], size: int, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Tokenizer:
+        """Learns a vocabulary of byte pairs from texts, writes it into a folder and opens it."""
+        array = (ctypes.c_char_p * max(len(files), 1))(*[encoded(f, "file") for f in files])
+        check(c.mixt_tokenizer_train(array, len(files), int(size), encoded(folder, "folder"), overwrite, c.mixt_progress_fn(), None, None))
+        return cls(folder)
 
     def make(self, text: str | os.PathLike[str], out: str | os.PathLike[str], *, overwrite: bool = False) -> TokenFileInfo:
         """Tokenises a file of text into a token file, to train on."""
