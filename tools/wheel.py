@@ -88,9 +88,10 @@ def main():
         files = [("mixt_cuda/__init__.py", words), ("mixt_cuda/libmixt_cuda.so", cuda.read_bytes()), (f"{info}/licenses/LICENSE", licence[1])]
         needs = subprocess.run(["objdump", "-p", str(cuda)], check=True, capture_output=True, text=True).stdout
         major = re.search(r"libnvrtc\.so\.(\d+)", needs).group(1)
-        parts = ("cublas", "cudnn", "cuda-nvrtc")
+        old = f"-cu{major}" if int(major) < 13 else ""  # from CUDA 13 on only cuDNN's name says which
+        parts = (f"cublas{old}", f"cudnn-cu{major}", f"cuda-nvrtc{old}")
         more = f"Requires-Dist: mixt=={version}\nProvides-Extra: libraries\n"
-        more += "".join(f'Requires-Dist: nvidia-{p}-cu{major}; extra == "libraries"\n' for p in parts)
+        more += "".join(f'Requires-Dist: nvidia-{p}; extra == "libraries"\n' for p in parts)
         pack(dist, "mixt_cuda", version, tag_of([cuda], NVIDIA), files, metadata("mixt_cuda", version, "The CUDA backend of mixt", more))
 
 

@@ -80,6 +80,22 @@ def made(function: Callable[..., int], *arguments: Any) -> int:
 
 # ---- objects ----
 
+_process = 0  # how often this process has been forked from one that used mixt
+
+
+def _forked() -> None:
+    global _process
+    _process += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _freed(free: Callable[[int], Any], pointer: int, process: int) -> None:
+    """Frees an object where it was made: in a process that was forked its threads are not there to be waited for."""
+    if process == _process:
+        free(pointer)
+
 
 class Handle:
     """An object of the library. Freed when nothing refers to it any more, by `close`, or at the end of a `with` block; its
@@ -91,7 +107,8 @@ class Handle:
         self._pointer: int | None = pointer
         self._owner = owner
         self._lock: Any = owner._lock if owner is not None else threading.RLock()
-        self._finalizer = weakref.finalize(self, free, pointer) if free else None
+        self._process = _process
+        self._finalizer = weakref.finalize(self, _freed, free, pointer, _process) if free else None
 
     @property
     def _p(self) -> int:
@@ -102,6 +119,12 @@ class Handle:
         pointer = self._pointer
         if pointer is None or (self._owner is not None and self._owner._pointer is None):
             raise Error(f"the {self._what} is closed", Status.MIXT_ERROR_STATE)
+        if self._process != _process:
+            raise Error(
+                f"the {self._what} was made before this process was forked, and its threads are not here: make it here, or start "
+                "processes by 'spawn'",
+                Status.MIXT_ERROR_STATE,
+            )
         return pointer
 
     @property

@@ -207,6 +207,40 @@ for thread in threads:
 assert not faults, faults
 assert all(results[i] == losses["fp32"][:30] for i in range(5))
 
+# ---- a call that takes long leaves Python to others ----
+counted, ticking = [0], True
+
+
+def count():
+    while ticking:
+        counted[0] += 1
+
+
+other_thread = threading.Thread(target=count)
+long_set = mixt.Data(draw.normal(size=(4000, 200)).astype(np.float32), np.arange(4000) % 10)
+wide = mixt.Trainer(mixt.Model(lambda b, v: b.linear("fc", b.relu(b.linear("h", v, 800)), 10)), batch=64)
+wide.compile(long_set)
+other_thread.start()
+before = counted[0]
+wide.eval(long_set)  # one call of the library
+during = counted[0] - before
+ticking = False
+other_thread.join()
+assert during > 1000, during
+
+# ---- a process that was forked is told, and does not wait for threads that it has not ----
+child = os.fork()
+if not child:
+    status = 1
+    try:
+        wide.eval(long_set)
+    except mixt.Error as fault:
+        status = 0 if "forked" in str(fault) else 2
+    del wide, long_set
+    gc.collect()
+    os._exit(status)
+assert os.waitpid(child, 0)[1] == 0
+
 # ---- everything goes, in whatever order ----
 policy = mixt.Policy(text="default: bf16").add("fp32", layer="fc*")
 assert policy.rules[0].layer == "fc*" and policy.rules[0].forward == "fp32"
