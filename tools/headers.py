@@ -238,9 +238,15 @@ class Reader:
         self.headers.functions[name] = Function(name, self.name, words, base, arguments, varied)
 
     def _typedef(self, words):
-        if self.peek() in ("struct", "enum") and self.peek(2) in ("{", ";") or self.peek(1).startswith("mixt_") and self.peek() in (
-            "struct",
-            "enum",
+        if (
+            self.peek() in ("struct", "enum")
+            and self.peek(2) in ("{", ";")
+            or self.peek(1).startswith("mixt_")
+            and self.peek()
+            in (
+                "struct",
+                "enum",
+            )
         ):
             kind, name = self.take(), self.take()
             if kind == "enum":

@@ -177,16 +177,32 @@ class Writer:
     def c(self):
         types, headers = self.types, self.headers
         whole = [s for s in headers.structs.values() if s.fields is not None]
-        lines = [MADE % "mixt's C interface as it is: see the headers, mixt/mixt.h.", "import ctypes as _c", "import enum as _enum", ""]
+        lines = [
+            MADE % "mixt's C interface as it is: see the headers, mixt/mixt.h.",
+            "import ctypes as _c",
+            "import enum as _enum",
+            "",
+        ]
         lines += ["from ._library import library as _library", ""]
         for name, value in headers.constants.items():
             lines.append(f"{name} = {value!r}")
         for enum in headers.enums.values():
             if enum.name:
-                lines += ["", "", f"class {enum.name}(_enum.IntEnum):", f"    {quoted(enum.words or enum.name, '    ')}", ""]
+                lines += [
+                    "",
+                    "",
+                    f"class {enum.name}(_enum.IntEnum):",
+                    f"    {quoted(enum.words or enum.name, '    ')}",
+                    "",
+                ]
                 lines += [f"    {value} = {number}" for value, number, _ in enum.values]
         for struct in whole:
-            lines += ["", "", f"class {struct.name}(_c.Structure):", f"    {quoted(struct.words or struct.name, '    ')}"]
+            lines += [
+                "",
+                "",
+                f"class {struct.name}(_c.Structure):",
+                f"    {quoted(struct.words or struct.name, '    ')}",
+            ]
         lines += ["", ""]
         value = headers.structs["mixt_value"]
         for name, (function, _) in headers.callbacks.items():
@@ -195,7 +211,10 @@ class Writer:
             fields = ", ".join(f'("{f.name}", {types.ctype(f.type)})' for f in struct.fields)
             lines.append(f"{struct.name}._fields_ = [{fields}]")
         lines += ["", "", "def _bind(name, result, arguments, words):", "    function = getattr(_library, name)"]
-        lines += ["    function.restype, function.argtypes, function.__doc__ = result, arguments, words", "    globals()[name] = function"]
+        lines += [
+            "    function.restype, function.argtypes, function.__doc__ = result, arguments, words",
+            "    globals()[name] = function",
+        ]
         lines += ["", ""]
         for f in headers.functions.values():
             arguments = "".join(types.ctype(a.type, True) + ", " for a in f.arguments)
@@ -210,7 +229,11 @@ class Writer:
 
     def c_stub(self):
         types, headers = self.types, self.headers
-        lines = [MADE % "mixt's C interface as it is: see the headers, mixt/mixt.h.", "import ctypes as _c", "import enum as _enum"]
+        lines = [
+            MADE % "mixt's C interface as it is: see the headers, mixt/mixt.h.",
+            "import ctypes as _c",
+            "import enum as _enum",
+        ]
         lines += ["from typing import Any, Union", "", "Handle = Union[_c.c_void_p, int, None]", "_Bytes = bytes", ""]
         lines += [f"{name}: {type(value).__name__}" for name, value in headers.constants.items()]
         lines += [f"{name}: Any" for name in headers.callbacks]
@@ -220,7 +243,11 @@ class Writer:
         for struct in headers.structs.values():
             if struct.fields is not None:
                 lines += ["", f"class {struct.name}(_c.Structure):"]
-                lines += [f"    {f.name}: {types.hint(f.type).replace('bytes |', '_Bytes |')}" for f in struct.fields if not keyword.iskeyword(f.name)]
+                lines += [
+                    f"    {f.name}: {types.hint(f.type).replace('bytes |', '_Bytes |')}"
+                    for f in struct.fields
+                    if not keyword.iskeyword(f.name)
+                ]
         lines.append("")
         for f in headers.functions.values():
             arguments = ", ".join(f"{python_name(a.name)}: {types.hint(a.type, True)}" for a in f.arguments)
@@ -237,7 +264,12 @@ class Writer:
         lines += [f"WORDS: dict[str, dict[int, str]] = {enums!r}", "", "OF: dict[type, type] = {}"]
         names = []
         for struct in self.headers.structs.values():
-            if struct.fields is None or struct.name.endswith("_options") or "dlpack" in struct.name or struct.name == "mixt_value":
+            if (
+                struct.fields is None
+                or struct.name.endswith("_options")
+                or "dlpack" in struct.name
+                or struct.name == "mixt_value"
+            ):
                 continue
             fields = [(f, self.types.plain(f)) for f in struct.fields]
             fields = [(f, kind) for f, kind in fields if kind and f.name != "struct_size"]
@@ -276,9 +308,21 @@ class Writer:
 
     def options(self):
         lines = [MADE % "Keywords of mixt's functions, as the structs of options in the headers have them."]
-        lines += ["from __future__ import annotations", "", "import os", "from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence", ""]
+        lines += [
+            "from __future__ import annotations",
+            "",
+            "import os",
+            "from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence",
+            "",
+        ]
         lines += ["if TYPE_CHECKING:", "    from typing_extensions import TypedDict", "    from .builder import Value"]
-        lines += ["    from .data import Data", "    from .policy import Policy", "else:", "    from typing import TypedDict", ""]
+        lines += [
+            "    from .data import Data",
+            "    from .policy import Policy",
+            "else:",
+            "    from typing import TypedDict",
+            "",
+        ]
         for struct in self.headers.structs.values():
             if struct.fields is None or not struct.name.endswith("_options"):
                 continue
@@ -300,10 +344,29 @@ class Writer:
     # ---- calls.py ----
 
     def calls(self):
-        lines = [MADE % "Ops and layers as methods of the builder, one for each function of mixt/graph.h and mixt/loss.h."]
-        lines += ["from __future__ import annotations", "", "from typing import TYPE_CHECKING, Any, Sequence", "", "from . import c as _c", ""]
-        lines += ["if TYPE_CHECKING:", "    from .builder import Value", "", "", "class Calls:", '    """Methods of Builder."""', ""]
-        lines += ["    def _call(self, function: Any, arguments: tuple[Any, ...], struct: Any, options: dict[str, Any]) -> Value:"]
+        lines = [
+            MADE % "Ops and layers as methods of the builder, one for each function of mixt/graph.h and mixt/loss.h."
+        ]
+        lines += [
+            "from __future__ import annotations",
+            "",
+            "from typing import TYPE_CHECKING, Any, Sequence",
+            "",
+            "from . import c as _c",
+            "",
+        ]
+        lines += [
+            "if TYPE_CHECKING:",
+            "    from .builder import Value",
+            "",
+            "",
+            "class Calls:",
+            '    """Methods of Builder."""',
+            "",
+        ]
+        lines += [
+            "    def _call(self, function: Any, arguments: tuple[Any, ...], struct: Any, options: dict[str, Any]) -> Value:"
+        ]
         lines += ["        raise NotImplementedError"]
         for f in self.headers.functions.values():
             if f.header not in ("mixt/graph.h", "mixt/loss.h") or f.result.name != "mixt_value" or f.result.stars:
@@ -339,7 +402,11 @@ class Writer:
         taken = "".join(f"{python_name(n)}, " for n, _ in plain)
         given = ", ".join(f'"{n}": {python_name(n)}' for n, _, _ in keywords)
         return [
-            f"    def {name}(self, {', '.join(arguments)}) -> Value:" if arguments else f"    def {name}(self) -> Value:",
+            (
+                f"    def {name}(self, {', '.join(arguments)}) -> Value:"
+                if arguments
+                else f"    def {name}(self) -> Value:"
+            ),
             f"        {quoted(words or name, '        ')}",
             f"        return self._call(_c.{f.name}, ({taken}), {'_c.' + struct.name if struct else 'None'}, {{{given}}})",
         ]

@@ -11,7 +11,16 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What a Linux that manylinux speaks of has; all else lies in the wheel, or, of the CUDA backend, in NVIDIA's own packages.
-SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
+SYSTEM = {
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+    "ld-linux-x86-64.so.2",
+}
 NVIDIA = ("libcudnn", "libcublas", "libnvrtc", "libcuda")
 WHEN = (2020, 1, 1, 0, 0, 0)  # the same files make the same wheel
 
@@ -79,20 +88,33 @@ def main():
     files += [(f"{info}/licenses/{licence[0]}", licence[1])]
     files += [(f"{info}/licenses/{p.name}", p.read_bytes()) for p in sorted((stage / "share" / "licences").iterdir())]
     summary = "Mixed-precision training of neural networks"
-    more = "Requires-Dist: numpy>=1.22\nProvides-Extra: cuda\n" + f'Requires-Dist: mixt_cuda=={version}; extra == "cuda"\n'
+    more = (
+        "Requires-Dist: numpy>=1.22\nProvides-Extra: cuda\n" + f'Requires-Dist: mixt_cuda=={version}; extra == "cuda"\n'
+    )
     pack(dist, "mixt", version, tag_of(libraries), files, metadata("mixt", version, summary, more) + page)
     cuda = stage / "lib" / "mixt" / "libmixt_cuda.so"
     if cuda.exists():
         info = f"mixt_cuda-{version}.dist-info"
         words = b'"""The CUDA backend of mixt, which loads it where a GPU is."""\n'
-        files = [("mixt_cuda/__init__.py", words), ("mixt_cuda/libmixt_cuda.so", cuda.read_bytes()), (f"{info}/licenses/LICENSE", licence[1])]
+        files = [
+            ("mixt_cuda/__init__.py", words),
+            ("mixt_cuda/libmixt_cuda.so", cuda.read_bytes()),
+            (f"{info}/licenses/LICENSE", licence[1]),
+        ]
         needs = subprocess.run(["objdump", "-p", str(cuda)], check=True, capture_output=True, text=True).stdout
         major = re.search(r"libnvrtc\.so\.(\d+)", needs).group(1)
         old = f"-cu{major}" if int(major) < 13 else ""  # from CUDA 13 on only cuDNN's name says which
         parts = (f"cublas{old}", f"cudnn-cu{major}", f"cuda-nvrtc{old}")
         more = f"Requires-Dist: mixt=={version}\nProvides-Extra: libraries\n"
         more += "".join(f'Requires-Dist: nvidia-{p}; extra == "libraries"\n' for p in parts)
-        pack(dist, "mixt_cuda", version, tag_of([cuda], NVIDIA), files, metadata("mixt_cuda", version, "The CUDA backend of mixt", more))
+        pack(
+            dist,
+            "mixt_cuda",
+            version,
+            tag_of([cuda], NVIDIA),
+            files,
+            metadata("mixt_cuda", version, "The CUDA backend of mixt", more),
+        )
 
 
 if __name__ == "__main__":

@@ -175,7 +175,9 @@ class Options:
         self.struct = struct()
         self.keep: list[Any] = []
         self.what = what
-        self.fields: dict[str, tuple[type, Any, str | None]] = {name: (struct, kind, None) for name, kind in fields_of(struct)}
+        self.fields: dict[str, tuple[type, Any, str | None]] = {
+            name: (struct, kind, None) for name, kind in fields_of(struct)
+        }
         for name, kind in fields_of(struct):
             if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not c.mixt_value:
                 self.fields.pop(name)
@@ -231,7 +233,14 @@ class Options:
 
     def numbers(self, name: str, kind: Any, value: Any) -> Any:
         rows = [value] if isinstance(value, int) else list(value)
-        count = next((n for n in (f"{name}_count", f"{name[:-1]}_count", f"{name[:-2]}is_count", "rank", "rope_pairs") if n in self.fields), None)
+        count = next(
+            (
+                n
+                for n in (f"{name}_count", f"{name[:-1]}_count", f"{name[:-2]}is_count", "rank", "rope_pairs")
+                if n in self.fields
+            ),
+            None,
+        )
         if count and (not issubclass(kind, ctypes.Array) or name in ("dims", "axes", "input_dims", "divisors")):
             setattr(self.struct, count, len(rows))
         if issubclass(kind, ctypes.Array):
@@ -370,11 +379,16 @@ def _field_reader(struct: str, name: str, kind: Any, types: Mapping[str, Any]) -
         return _by_word(keys.split(), kind)
     if isinstance(kind, type) and issubclass(kind, ctypes.Array):
         element = _field_reader(struct, name, kind._type_, types)
-        counts = [n for n in (f"{name}_count", f"{name[:-1]}_count", f"{name.removesuffix('dims')}rank") if n in types and n != name]
+        counts = [
+            n
+            for n in (f"{name}_count", f"{name[:-1]}_count", f"{name.removesuffix('dims')}rank")
+            if n in types and n != name
+        ]
         count = counts[0] if counts and (not counts[0].endswith("rank") or name.endswith("dims")) else None
         length = int(kind._length_)  # type: ignore[call-overload]
         return lambda value, whole_struct: tuple(
-            element(value[i], whole_struct) for i in range(min(length, int(getattr(whole_struct, count))) if count else length)
+            element(value[i], whole_struct)
+            for i in range(min(length, int(getattr(whole_struct, count))) if count else length)
         )
     if key in results.KINDS:
         words = _words(results.KINDS[key])

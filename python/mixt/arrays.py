@@ -25,7 +25,9 @@ def as_array(x: Any, what: str) -> Array:
         try:
             return np.from_dlpack(x)
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as fault:
-            raise Error(f"{what}: {fault}: it must be in the host's memory, without a gradient", Status.MIXT_ERROR_UNSUPPORTED) from None
+            raise Error(
+                f"{what}: {fault}: it must be in the host's memory, without a gradient", Status.MIXT_ERROR_UNSUPPORTED
+            ) from None
     if isinstance(x, (str, bytes)) or x is None:
         raise Error(f"{what}: expected an array, found {type(x).__name__}")
     try:
@@ -104,7 +106,7 @@ class Tensor(Handle):
 
     @property
     def dtype(self) -> str:
-        """ "fp32", "bf16", … """
+        """ "fp32", "bf16", …"""
         return text_of(c.mixt_dtype_name(c.mixt_tensor_dtype(self._p)))
 
     @property
@@ -121,7 +123,12 @@ class Tensor(Handle):
         return (c.MIXT_DLPACK_CPU if self.device == "cpu" else c.MIXT_DLPACK_CUDA, 0)
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Sequence[int] | None = None, dl_device: Any = None, copy: bool | None = None
+        self,
+        *,
+        stream: Any = None,
+        max_version: Sequence[int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
     ) -> Any:
         if not max_version or max_version[0] < 1:
             raise BufferError("a mixt.Tensor is given by DLPack 1 or later, which NumPy 2.1 and PyTorch 2.7 ask for")
@@ -145,7 +152,9 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(c.mixt_dlpack))
 
 
 @_Deleter  # type: ignore[untyped-decorator, unused-ignore]
-def _returned(managed: Any, shown: dict[int, tuple[Tensor, Any]] = _shown, deleter: Any = _Deleter, at: Any = ctypes.addressof) -> None:
+def _returned(
+    managed: Any, shown: dict[int, tuple[Tensor, Any]] = _shown, deleter: Any = _Deleter, at: Any = ctypes.addressof
+) -> None:
     """Another library has let go of a tensor."""
     found = shown.pop(at(managed.contents), None)
     if found is not None:

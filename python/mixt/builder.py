@@ -139,14 +139,18 @@ class Builder(Calls, Handle):
     def reshape(self, x: Value, *dims: int) -> Value:
         """Another shape of the same numbers. One dimension may be -1: it takes what is left; the samples' should be."""
         sizes = dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
-        return self._listed("reshape", lambda: c.mixt_reshape(self._p, self._one(x), len(sizes), self._sizes(sizes, "reshape")))
+        return self._listed(
+            "reshape", lambda: c.mixt_reshape(self._p, self._one(x), len(sizes), self._sizes(sizes, "reshape"))
+        )
 
     def transpose(self, x: Value, *order: int) -> Value:
         """Dimension i of the result is dimension order[i] of x."""
         sizes = order[0] if len(order) == 1 and isinstance(order[0], (list, tuple)) else order
         if len(sizes) != len(x.shape):
             raise Error(f"transpose: {len(sizes)} dimensions for a value that has {len(x.shape)}")
-        return self._listed("transpose", lambda: c.mixt_transpose(self._p, self._one(x), self._sizes(sizes, "transpose", ctypes.c_int)))
+        return self._listed(
+            "transpose", lambda: c.mixt_transpose(self._p, self._one(x), self._sizes(sizes, "transpose", ctypes.c_int))
+        )
 
     def concat(self, parts: Sequence[Value], axis: int = -1) -> Value:
         """Parts one behind the other along a dimension, the other dimensions equal."""
@@ -210,12 +214,12 @@ class Builder(Calls, Handle):
         """The first call that failed, in the builder's words, which ends it."""
         pointer, self._pointer = self._p, None
         model = ctypes.c_void_p()
-        status = c.mixt_builder_finish(pointer, c.mixt_value(0), c.mixt_loss.MIXT_LOSS_CUSTOM, None, ctypes.byref(model))
+        status = c.mixt_builder_finish(
+            pointer, c.mixt_value(0), c.mixt_loss.MIXT_LOSS_CUSTOM, None, ctypes.byref(model)
+        )
         failed(status or Status.MIXT_ERROR_INTERNAL)
 
     def _drop(self) -> None:
         if self._pointer is not None:
             c.mixt_builder_free(self._pointer)
             self._pointer = None
-
-

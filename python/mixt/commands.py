@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from . import c
 from . import results as r
-from ._base import Error, Options, check, encoded, enum_number, filled, guess, made, made_text, rows_of, taken, text_of, value_of
+from ._base import (
+    Error,
+    Options,
+    check,
+    encoded,
+    enum_number,
+    filled,
+    guess,
+    made,
+    made_text,
+    rows_of,
+    taken,
+    text_of,
+    value_of,
+)
 from .plans import Plan, in_bytes
 from .policy import Config, config_of
 from .progress import Line, listener
@@ -20,8 +34,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .options import (
-        AdoptOptions, AdviseOptions, BenchOptions, CompareOptions, ConvertOptions, DebugOptions, ExportOptions,
-        FinetuneOptions, GgufOptions, SearchOptions, SensitivityOptions, VerifyOptions,
+        AdoptOptions,
+        AdviseOptions,
+        BenchOptions,
+        CompareOptions,
+        ConvertOptions,
+        DebugOptions,
+        ExportOptions,
+        FinetuneOptions,
+        GgufOptions,
+        SearchOptions,
+        SensitivityOptions,
+        VerifyOptions,
     )
 
 Path = "str | os.PathLike[str]"
@@ -70,19 +94,41 @@ def _claims(function: Any, pointer: int) -> tuple[dict[str, r.Judgement], list[s
 # ---- runs ----
 
 
-def train(config: Any = None, settings: Settings | None = None, /, *, progress: bool | None = None, listener: Callable[[Event], Any] | None = None, **keys: Any) -> r.RunResult:
+def train(
+    config: Any = None,
+    settings: Settings | None = None,
+    /,
+    *,
+    progress: bool | None = None,
+    listener: Callable[[Event], Any] | None = None,
+    **keys: Any,
+) -> r.RunResult:
     """Trains as a configuration says; gives the run's figures. `mixt.Run` gives the run itself."""
     with Run(config, settings, progress=progress, listener=listener, **keys) as run:
         return run.train()
 
 
-def resume(folder: str | os.PathLike[str], settings: Settings | None = None, /, *, allow: str | None = None, progress: bool | None = None, **keys: Any) -> r.RunResult:
+def resume(
+    folder: str | os.PathLike[str],
+    settings: Settings | None = None,
+    /,
+    *,
+    allow: str | None = None,
+    progress: bool | None = None,
+    **keys: Any,
+) -> r.RunResult:
     """Goes on with a run where it stopped, to its end."""
     with Run.resume(folder, settings, allow=allow, progress=progress, **keys) as run:
         return run.train()
 
 
-def eval(folder: str | os.PathLike[str], split: str | None = None, *, weights: str | int = "final", settings: Settings | None = None) -> r.Evaluation:  # noqa: A001
+def eval(
+    folder: str | os.PathLike[str],
+    split: str | None = None,
+    *,
+    weights: str | int = "final",
+    settings: Settings | None = None,
+) -> r.Evaluation:  # noqa: A001
     """Loss and accuracy of a run over a part of its data."""
     with Run.load(folder, weights, settings) as run:
         return run.eval(split)
@@ -123,7 +169,14 @@ class Suggestion:
         return self.yaml
 
 
-def new(data: str | os.PathLike[str], settings: Settings | None = None, /, *, out: str | os.PathLike[str] | None = None, **keys: Any) -> Suggestion:
+def new(
+    data: str | os.PathLike[str],
+    settings: Settings | None = None,
+    /,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    **keys: Any,
+) -> Suggestion:
     """A configuration for data, chosen by looking at it; `out` writes it as a new file. Nothing is trained."""
     with config_of(None, {**(settings or {}), "data.path": data}, keys) as config:
         pointer = made(c.mixt_suggest, config._p)
@@ -154,9 +207,12 @@ class Tuning(Run):
         return super().export(folder, **options)
 
 
-def finetune(folder: str | os.PathLike[str], data: str | os.PathLike[str], /, **options: Unpack[FinetuneOptions]) -> Tuning:
+def finetune(
+    folder: str | os.PathLike[str], data: str | os.PathLike[str], /, **options: Unpack[FinetuneOptions]
+) -> Tuning:
     """Fine-tunes a Hugging Face folder on conversations: `finetune("model/", "chat.jsonl", lora=16, base="nf4")` gives a run
-    to be trained and exported. `full=True` trains all weights; `settings={"train.lr": 1e-4}` are keys of the configuration."""
+    to be trained and exported. `full=True` trains all weights; `settings={"train.lr": 1e-4}` are keys of the configuration.
+    """
     given, line = _heard(options)
     filled_in = Options(c.mixt_finetune_options, given, "finetune")
     pointer = _made(c.mixt_finetune_config, filled_in, line, encoded(folder, "folder"), encoded(data, "data"))
@@ -186,7 +242,15 @@ class Advice:
         return "\n".join([f"{self.choice.precision}: {self.choice.why}"] + rows)
 
 
-def advise(config: Any, settings: Settings | None = None, /, *, write: str | os.PathLike[str] | None = None, overwrite: bool = False, **options: Unpack[AdviseOptions]) -> Advice:
+def advise(
+    config: Any,
+    settings: Settings | None = None,
+    /,
+    *,
+    write: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    **options: Unpack[AdviseOptions],
+) -> Advice:
     """What a configuration should be trained in, on this machine or on another (machine="a100")."""
     given, line = _heard(options)
     filled_in = Options(c.mixt_advise_options, given, "advise")
@@ -216,7 +280,15 @@ class Sensitivity:
         return "\n".join(f"{x.layer} {x.format} {x.mode}: {x.score:.3f}, better {x.recommend}" for x in self.rows)
 
 
-def sensitivity(config: Any, settings: Settings | None = None, /, *, draw: str | os.PathLike[str] | None = None, overwrite: bool = False, **options: Unpack[SensitivityOptions]) -> Sensitivity:
+def sensitivity(
+    config: Any,
+    settings: Settings | None = None,
+    /,
+    *,
+    draw: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    **options: Unpack[SensitivityOptions],
+) -> Sensitivity:
     """Which layers tolerate which format, measured. `config` may be a mixt.Run. `draw` writes a heat map, .svg or .png."""
     given, line = _heard(options)
     filled_in = Options(c.mixt_sensitivity_options, given, "sensitivity")
@@ -283,7 +355,15 @@ class Verification:
         return self.text
 
 
-def verify(config: Any, settings: Settings | None = None, /, *, out: str | os.PathLike[str] | None = None, overwrite: bool = False, **options: Unpack[VerifyOptions]) -> Verification:
+def verify(
+    config: Any,
+    settings: Settings | None = None,
+    /,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    **options: Unpack[VerifyOptions],
+) -> Verification:
     """Trains FP32 and the configuration's precision from the same weights, and judges. `out` keeps all figures as JSON."""
     given, line = _heard(options)
     filled_in = Options(c.mixt_verify_options, given, "verify")
@@ -415,7 +495,13 @@ def adoption(name: str) -> Adoption:
     return _adoption(made(c.mixt_adopt_open, encoded(name, "name")))
 
 
-def table(paths: Sequence[str | os.PathLike[str]], format: str = "text", *, out: str | os.PathLike[str] | None = None, overwrite: bool = False) -> str:  # noqa: A002
+def table(
+    paths: Sequence[str | os.PathLike[str]],
+    format: str = "text",
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> str:  # noqa: A002
     """FP32 beside mixed precision, from runs and experiments: "text", "markdown", "csv" or "latex"."""
     kind = enum_number("mixt_table_format", format, "format")
     array = (ctypes.c_char_p * max(len(paths), 1))(*[encoded(p, "path") for p in paths])
@@ -499,7 +585,14 @@ def export_gguf(run: str | os.PathLike[str], **options: Unpack[GgufOptions]) -> 
         c.mixt_free(found.note)
 
 
-def convert(src: str | os.PathLike[str], dst: str | os.PathLike[str], dtype: str, *, overwrite: bool = False, **options: Unpack[ConvertOptions]) -> r.ConvertReport:
+def convert(
+    src: str | os.PathLike[str],
+    dst: str | os.PathLike[str],
+    dtype: str,
+    *,
+    overwrite: bool = False,
+    **options: Unpack[ConvertOptions],
+) -> r.ConvertReport:
     """Converts a .npy or .safetensors file to another number format."""
     filled_in = Options(c.mixt_convert_options, options, "convert")
     number = enum_number("mixt_dtype", dtype, "dtype")
@@ -515,14 +608,16 @@ def info() -> dict[str, Any]:
     c.mixt_cpu_describe(cpu)
     formats = (c.mixt_format_info * c.MIXT_FORMATS_MAX)()
     found = c.mixt_cpu_formats(formats)
-    gpus = [filled(c.mixt_gpu_info, c.mixt_gpu_describe, i) for i in range(c.mixt_gpu_count())]
+    count = c.mixt_gpu_count()
+    reason = "" if count else text_of(c.mixt_error_text())
+    gpus = [filled(c.mixt_gpu_info, c.mixt_gpu_describe, i) for i in range(count)]
     return {
         "version": text_of(c.mixt_version()),
         "device": text_of(c.mixt_device_auto()),
         "cpu": value_of(cpu),
         "formats": [value_of(formats[i]) for i in range(found)],
         "gpus": gpus,
-        "gpu_reason": "" if gpus else text_of(c.mixt_error_text()),
+        "gpu_reason": reason,
     }
 
 

@@ -76,7 +76,9 @@ class Data(Handle):
         """Batch `number` of training, shuffled and normalised: inputs and targets. For sets of one input and one target."""
         pointers = ctypes.c_void_p(), ctypes.c_void_p()
         try:
-            check(c.mixt_data_batch_tensors(self._p, size, number, ctypes.byref(pointers[0]), ctypes.byref(pointers[1])))
+            check(
+                c.mixt_data_batch_tensors(self._p, size, number, ctypes.byref(pointers[0]), ctypes.byref(pointers[1]))
+            )
             return _copy_of(pointers[0]), _copy_of(pointers[1])
         except ctypes.ArgumentError as fault:
             raise Error(f"batch: {fault}") from None
@@ -113,7 +115,10 @@ def _of_arrays(x: Any, y: Any, options: Options) -> int:
         raise Error("Data: arrays need targets: Data(x, y)")
     targets = targets_of(y)
     if inputs.ndim < 2 or not 1 <= targets.ndim <= 2:
-        raise Error(f"Data: inputs of shape {inputs.shape}, targets of shape {targets.shape}: samples come first, then what one holds", Status.MIXT_ERROR_SHAPE)
+        raise Error(
+            f"Data: inputs of shape {inputs.shape}, targets of shape {targets.shape}: samples come first, then what one holds",
+            Status.MIXT_ERROR_SHAPE,
+        )
     if len(inputs) != len(targets):
         raise Error(f"Data: {len(inputs)} samples and {len(targets)} targets", Status.MIXT_ERROR_SHAPE)
     tokens = inputs.dtype == np.int32 and targets.ndim == 2
@@ -139,7 +144,9 @@ def named(columns: dict[str, Any], targets: Sequence[str], **options: Any) -> Da
         array = targets_of(values)
         samples = len(array) if samples is None else samples
         if array.ndim < 1 or len(array) != samples:
-            raise Error(f"{name}: {array.shape[0] if array.ndim else 0} rows, others have {samples}", Status.MIXT_ERROR_SHAPE)
+            raise Error(
+                f"{name}: {array.shape[0] if array.ndim else 0} rows, others have {samples}", Status.MIXT_ERROR_SHAPE
+            )
         kept.append(array)
         row.name = encoded(name, "column")
         row.target = name in targets

@@ -28,7 +28,11 @@ except ImportError:  # not installed, or older than 1.6
         """What scikit-learn asks of an estimator: its parameters by name."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]:
-            return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+            return {
+                name: getattr(self, name)
+                for name in inspect.signature(type(self).__init__).parameters
+                if name != "self"
+            }
 
         def set_params(self, **params: Any) -> Any:
             known = self.get_params()
@@ -99,7 +103,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"expected finite numbers, (samples, features), found shape {X.shape}")
         if y is None:
             if X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                )
             return X
         self.n_features_in_ = X.shape[1]
         y = np.asarray(y)

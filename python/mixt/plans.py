@@ -45,7 +45,9 @@ class Plan:
 def plan_of(run: int) -> Plan:
     trainer = c.mixt_run_trainer(run)
     memory, whole = c.mixt_memory(), c.mixt_run_memory()
-    found = filled(c.mixt_memory, c.mixt_trainer_memory, trainer), filled(c.mixt_run_memory, c.mixt_run_plan_memory, run)
+    found = filled(c.mixt_memory, c.mixt_trainer_memory, trainer), filled(
+        c.mixt_run_memory, c.mixt_run_plan_memory, run
+    )
     c.mixt_trainer_memory(trainer, memory)
     c.mixt_run_plan_memory(run, whole)
     roles = (c.mixt_memory_role * c.MIXT_MEMORY_ROLES)()
@@ -61,5 +63,3 @@ def plan_of(run: int) -> Plan:
         [(text_of(p.name), p.bytes.host, p.bytes.device, text_of(p.text)) for p in parts],
         nodes,
     )
-
-

@@ -26,7 +26,9 @@ class Policy(Handle):
     def rules(self) -> list[PolicyRule]:
         """Its rules, in the order in which they stand: the last that matches counts."""
         with self._lock:
-            return [filled(c.mixt_policy_rule, c.mixt_policy_get, self._p, i) for i in range(c.mixt_policy_count(self._p))]
+            return [
+                filled(c.mixt_policy_rule, c.mixt_policy_get, self._p, i) for i in range(c.mixt_policy_count(self._p))
+            ]
 
     @property
     def phases(self) -> list[PolicyPhase]:
@@ -35,7 +37,15 @@ class Policy(Handle):
             count = c.mixt_policy_phases(self._p)
             return [filled(c.mixt_policy_phase, c.mixt_policy_get_phase, self._p, i) for i in range(count)]
 
-    def add(self, precision: str, *, layer: str | None = None, op: str | None = None, backward: str = "none", keep: str = "none") -> Policy:
+    def add(
+        self,
+        precision: str,
+        *,
+        layer: str | None = None,
+        op: str | None = None,
+        backward: str = "none",
+        keep: str = "none",
+    ) -> Policy:
         """Adds a rule behind those that there are, where it wins over them; gives the policy back."""
         rule = c.mixt_policy_rule()
         rule.layer = None if layer is None else encoded(layer, "layer")

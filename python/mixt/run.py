@@ -15,13 +15,21 @@ import numpy as np
 
 from . import c
 from ._base import Error, Handle, Options, Status, check, encoded, filled, made, text_of, value_of
-from .arrays import Array, as_array, copied
+from .arrays import Array, as_array
 from .data import Data
 from .plans import Plan, plan_of
 from .policy import Config, Policy, config_of
 from .progress import Line, bar, listener
 from .results import (
-    Alert, Decision, Diagnosis, Evaluation, LayerSignals, RunInfo, RunResult, RunRow, Summary,
+    Alert,
+    Decision,
+    Diagnosis,
+    Evaluation,
+    LayerSignals,
+    RunInfo,
+    RunResult,
+    RunRow,
+    Summary,
 )
 from .steps import Step, step_of
 
@@ -137,13 +145,22 @@ class Run(Handle):
         return run
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], weights: str | int = "final", settings: Mapping[str, Any] | None = None, /, **keys: Any) -> Run:
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        weights: str | int = "final",
+        settings: Mapping[str, Any] | None = None,
+        /,
+        **keys: Any,
+    ) -> Run:
         """The run of a directory with its weights, to evaluate or to predict: "final", "best", "last", or a checkpoint's
         number."""
         run = cls.__new__(cls)
         run._begin(False, None)
         options = run._options({"settings": {**(settings or {}), **keys} or None})
-        run._open(options, c.mixt_run_load_with, encoded(folder, "folder"), encoded(str(weights), "weights"), options.at)
+        run._open(
+            options, c.mixt_run_load_with, encoded(folder, "folder"), encoded(str(weights), "weights"), options.at
+        )
         return run
 
     def _begin(self, progress: bool | None, heard: Callable[[Event], Any] | None) -> None:
@@ -211,7 +228,10 @@ class Run(Handle):
         accuracy = f" accuracy {100 * step.accuracy:.1f}%" if step.accuracy == step.accuracy else ""
         rate = f" {result.samples_s:.0f} samples/s" if result.samples_s == result.samples_s else ""
         validation = f" val {result.val_loss:.4g}" if result.val_loss == result.val_loss else ""
-        self._line.show(f"{bar(step.step, total)} {step.step}/{total} loss {step.loss:.4g}{accuracy}{validation}{rate}", step.step == total)
+        self._line.show(
+            f"{bar(step.step, total)} {step.step}/{total} loss {step.loss:.4g}{accuracy}{validation}{rate}",
+            step.step == total,
+        )
 
     # ---- training ----
 
@@ -239,7 +259,10 @@ class Run(Handle):
             raise Error(text, status)
         if self.result.interrupted:
             name = signals.Signals(self.result.signal).name
-            self._line.note(f"stopped by {name} after step {self.result.steps}; continue with mixt.Run.resume({self.folder!r})", True)
+            self._line.note(
+                f"stopped by {name} after step {self.result.steps}; continue with mixt.Run.resume({self.folder!r})",
+                True,
+            )
         return self.result
 
     def __iter__(self) -> Iterator[Step]:
@@ -390,13 +413,19 @@ class Run(Handle):
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return Predictions(outputs, outputs.argmax(axis=1), scores / scores.sum(axis=1, keepdims=True), names)
 
-    def predict_table(self, path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> str:
+    def predict_table(
+        self, path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *, overwrite: bool = False
+    ) -> str:
         """A table again, with a prediction beside each row: as CSV, or into a file."""
         options = Options(c.mixt_table_options, {"out": out, "overwrite": overwrite}, "predict_table")
         found = c.mixt_table_predictions()
         with self._lock:
             pointer = self._idle()
-            check(c.mixt_table_predict(c.mixt_run_trainer(pointer), c.mixt_run_facts(pointer), encoded(path, "path"), options.at, found))
+            check(
+                c.mixt_table_predict(
+                    c.mixt_run_trainer(pointer), c.mixt_run_facts(pointer), encoded(path, "path"), options.at, found
+                )
+            )
         try:
             return text_of(ctypes.string_at(found.text)) if found.text else ""
         finally:
@@ -436,7 +465,9 @@ class _Stepper:
 def _joined(found: list[Predictions]) -> Predictions:
     outputs = np.concatenate([p.outputs for p in found])
     labels = np.concatenate([p.labels for p in found if p.labels is not None]) if found[0].labels is not None else None
-    shares = np.concatenate([p.probabilities for p in found if p.probabilities is not None]) if labels is not None else None
+    shares = (
+        np.concatenate([p.probabilities for p in found if p.probabilities is not None]) if labels is not None else None
+    )
     return Predictions(outputs, labels, shares, found[0].classes)
 
 
@@ -516,6 +547,3 @@ def _end_all() -> None:
     """A program that ends within a loop ends its runs first."""
     for training in list(_live):
         training.finish()
-
-
-

@@ -82,7 +82,19 @@ class Step:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for tables and logs."""
-        names = ("step", "applied", "epoch", "samples", "loss", "accuracy", "lr", "scale", "grad_norm", "skipped", "overflow_layer")
+        names = (
+            "step",
+            "applied",
+            "epoch",
+            "samples",
+            "loss",
+            "accuracy",
+            "lr",
+            "scale",
+            "grad_norm",
+            "skipped",
+            "overflow_layer",
+        )
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:

@@ -48,7 +48,9 @@ def transcribe(run: Any, recording: str | os.PathLike[str], *, beam: int = 1) ->
         letters = (ctypes.c_int32 * max(len(outputs) // classes, 1))()
         count, text = ctypes.c_int64(), ctypes.c_void_p()
         floats = outputs.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-        check(c.mixt_transcript_decode(floats, len(outputs) // classes, classes, int(beam), letters, ctypes.byref(count)))
+        check(
+            c.mixt_transcript_decode(floats, len(outputs) // classes, classes, int(beam), letters, ctypes.byref(count))
+        )
         check(c.mixt_transcript_text(facts._p, letters, count.value, ctypes.byref(text)))
         return taken(text)
 
@@ -85,14 +87,25 @@ def ranking(run: Any, split: str = "test", **options: Unpack[RankingOptions]) ->
 def recall(run: Any, split: str = "test") -> Recall:
     """How often the right caption is among the first that a picture finds, and the other way round."""
     with _Opened(run) as opened:
-        found: Recall = filled(c.mixt_recall, c.mixt_pairs_recall, c.mixt_run_trainer(opened._idle()), opened.data(split)._p)
+        found: Recall = filled(
+            c.mixt_recall, c.mixt_pairs_recall, c.mixt_run_trainer(opened._idle()), opened.data(split)._p
+        )
         return found
 
 
 # ---- curves and pages ----
 
 
-def plot(runs: Any, out: str | os.PathLike[str] = "plot.svg", *, metric: str | Sequence[str] = "loss", x: str = "step", smooth: int = 1, log: bool = False, overwrite: bool = False) -> str:
+def plot(
+    runs: Any,
+    out: str | os.PathLike[str] = "plot.svg",
+    *,
+    metric: str | Sequence[str] = "loss",
+    x: str = "step",
+    smooth: int = 1,
+    log: bool = False,
+    overwrite: bool = False,
+) -> str:
     """Draws curves of what runs have measured, as .svg or .png; gives the file's name."""
     from .commands import metrics
 
@@ -109,12 +122,28 @@ def plot(runs: Any, out: str | os.PathLike[str] = "plot.svg", *, metric: str | S
         points = np.ascontiguousarray(points[:, np.isfinite(points).all(axis=0)])
         smoothed = np.empty(points.shape[1])
         doubles = ctypes.POINTER(ctypes.c_double)
-        c.mixt_curve_smooth(points[1].ctypes.data_as(doubles), points.shape[1], max(int(smooth), 1), smoothed.ctypes.data_as(doubles))
-        label = encoded(name if len(paths) == 1 else f"{os.path.basename(os.fspath(path).rstrip('/'))}{'' if len(names) == 1 else ' ' + name}")
+        c.mixt_curve_smooth(
+            points[1].ctypes.data_as(doubles), points.shape[1], max(int(smooth), 1), smoothed.ctypes.data_as(doubles)
+        )
+        label = encoded(
+            name
+            if len(paths) == 1
+            else f"{os.path.basename(os.fspath(path).rstrip('/'))}{'' if len(names) == 1 else ' ' + name}"
+        )
         kept += [points, smoothed, label]
-        curves[i] = c.mixt_curve(label, points[0].ctypes.data_as(doubles), smoothed.ctypes.data_as(doubles), None, None, points.shape[1], False)
+        curves[i] = c.mixt_curve(
+            label,
+            points[0].ctypes.data_as(doubles),
+            smoothed.ctypes.data_as(doubles),
+            None,
+            None,
+            points.shape[1],
+            False,
+        )
     word = encoded(names[0]) if len(names) == 1 else None
-    check(c.mixt_plot_write(c.mixt_plot(None, encoded(x), word, curves, len(curves), log), encoded(out, "out"), overwrite))
+    check(
+        c.mixt_plot_write(c.mixt_plot(None, encoded(x), word, curves, len(curves), log), encoded(out, "out"), overwrite)
+    )
     return os.fspath(out)
 
 
@@ -148,12 +177,14 @@ def render(template: str | os.PathLike[str], messages: Any, **options: Unpack[Ch
     pointer = made(c.mixt_chat_template_read, encoded(template, "template"))
     text, size = ctypes.c_void_p(), ctypes.c_int64()
     try:
-        check(c.mixt_chat_render(pointer, encoded(json.dumps(messages)), None, filled_in.at, ctypes.byref(text), ctypes.byref(size)))
+        check(
+            c.mixt_chat_render(
+                pointer, encoded(json.dumps(messages)), None, filled_in.at, ctypes.byref(text), ctypes.byref(size)
+            )
+        )
         return ctypes.string_at(text.value or 0, size.value).decode("utf-8", "replace") if size.value else ""
     except (TypeError, ValueError) as fault:
         raise Error(f"render: {fault}") from None
     finally:
         c.mixt_free(text)
         c.mixt_chat_template_free(pointer)
-
-

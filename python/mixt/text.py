@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 
 from . import c
-from ._base import Error, Handle, Options, check, encoded, made, text_of, value_of
+from ._base import Error, Handle, Options, check, encoded, made, value_of
 from .arrays import Array, copied
 from .results import Bleu, ChatState, TokenFileInfo, TokenizerInfo, Translation
 from .run import Run
@@ -39,7 +39,9 @@ class Tokenizer(Handle):
     _what = "tokenizer"
 
     def __init__(self, folder: str | os.PathLike[str] = "", kind: str = "auto") -> None:
-        super().__init__(made(c.mixt_tokenizer_open, encoded(kind, "kind"), encoded(folder, "folder")), c.mixt_tokenizer_close)
+        super().__init__(
+            made(c.mixt_tokenizer_open, encoded(kind, "kind"), encoded(folder, "folder")), c.mixt_tokenizer_close
+        )
 
     @classmethod
     def _taken(cls, pointer: int) -> Tokenizer:
@@ -77,16 +79,28 @@ class Tokenizer(Handle):
             c.mixt_decoder_free(decoder)
 
     @classmethod
-    def train(cls, files: list[str], size: int, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Tokenizer:
+    def train(
+        cls, files: list[str], size: int, folder: str | os.PathLike[str], *, overwrite: bool = False
+    ) -> Tokenizer:
         """Learns a vocabulary of byte pairs from texts, writes it into a folder and opens it."""
         array = (ctypes.c_char_p * max(len(files), 1))(*[encoded(f, "file") for f in files])
-        check(c.mixt_tokenizer_train(array, len(files), int(size), encoded(folder, "folder"), overwrite, c.mixt_progress_fn(), None, None))
+        check(
+            c.mixt_tokenizer_train(
+                array, len(files), int(size), encoded(folder, "folder"), overwrite, c.mixt_progress_fn(), None, None
+            )
+        )
         return cls(folder)
 
-    def make(self, text: str | os.PathLike[str], out: str | os.PathLike[str], *, overwrite: bool = False) -> TokenFileInfo:
+    def make(
+        self, text: str | os.PathLike[str], out: str | os.PathLike[str], *, overwrite: bool = False
+    ) -> TokenFileInfo:
         """Tokenises a file of text into a token file, to train on."""
         found = c.mixt_token_file_info()
-        check(c.mixt_token_file_make(self._p, encoded(text, "text"), encoded(out, "out"), overwrite, c.mixt_progress_fn(), None, found))
+        check(
+            c.mixt_token_file_make(
+                self._p, encoded(text, "text"), encoded(out, "out"), overwrite, c.mixt_progress_fn(), None, found
+            )
+        )
         return value_of(found)  # type: ignore[no-any-return]
 
 
@@ -117,14 +131,33 @@ class Generator(Handle):
 
     _what = "generator"
 
-    def __init__(self, folder: str | os.PathLike[str], *, weights: str | int = "final", device: str = "auto", threads: int = 0) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, weights: str | int = "final", device: str = "auto", threads: int = 0
+    ) -> None:
         context = Context(device, threads)
         generator, tokenizer = ctypes.c_void_p(), ctypes.c_void_p()
-        check(c.mixt_generator_load(context._p, encoded(folder, "folder"), encoded(str(weights)), ctypes.byref(generator), ctypes.byref(tokenizer)))
+        check(
+            c.mixt_generator_load(
+                context._p,
+                encoded(folder, "folder"),
+                encoded(str(weights)),
+                ctypes.byref(generator),
+                ctypes.byref(tokenizer),
+            )
+        )
         super().__init__(generator.value or 0, None, context)
         self.tokenizer = Tokenizer._taken(tokenizer.value) if tokenizer.value else None
 
-    def tokens(self, prompt: str | list[int], count: int = 256, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> Iterator[int]:
+    def tokens(
+        self,
+        prompt: str | list[int],
+        count: int = 256,
+        *,
+        temperature: float = 0.8,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 1,
+    ) -> Iterator[int]:
         """Tokens that come behind a prompt, one by one. The same seed gives the same."""
         begin = self._prompt(prompt)
         sampling = c.mixt_sampling(temperature, top_k, top_p, seed)
@@ -172,7 +205,16 @@ class Generator(Handle):
             return copied(found, count.value)
 
 
-def generate(folder: str | os.PathLike[str], prompt: str = "", tokens: int = 256, *, stop: str | None = None, weights: str | int = "final", device: str = "auto", **sampling: Any) -> str:
+def generate(
+    folder: str | os.PathLike[str],
+    prompt: str = "",
+    tokens: int = 256,
+    *,
+    stop: str | None = None,
+    weights: str | int = "final",
+    device: str = "auto",
+    **sampling: Any,
+) -> str:
     """Text that a language model writes behind a prompt: temperature, top_k, top_p, seed. `stop` ends it."""
     with Generator(folder, weights=weights, device=device) as generator:
         made_so_far = ""
@@ -188,10 +230,14 @@ class Chat(Handle):
 
     _what = "conversation"
 
-    def __init__(self, folder: str | os.PathLike[str], *, device: str = "auto", threads: int = 0, **options: Unpack[ChatOptions]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, device: str = "auto", threads: int = 0, **options: Unpack[ChatOptions]
+    ) -> None:
         filled = Options(c.mixt_chat_options, options, "chat")
         context = Context(device, threads)
-        super().__init__(made(c.mixt_chat_open, context._p, encoded(folder, "folder"), filled.at), c.mixt_chat_close, context)
+        super().__init__(
+            made(c.mixt_chat_open, context._p, encoded(folder, "folder"), filled.at), c.mixt_chat_close, context
+        )
 
     def ask(self, message: str) -> Iterator[str]:
         """The answer to a message, piece by piece. Left early, it ends where it is."""
@@ -244,7 +290,9 @@ def translate(run: Any, sentences: list[str], **options: Unpack[TranslateOptions
         texts = (ctypes.c_char_p * max(len(sentences), 1))(*[encoded(s, "sentence") for s in sentences])
         found = (c.mixt_translation * max(len(sentences), 1))()
         with opened._lock, Tokenizer(os.path.join(opened.folder, "vocab")) as tokenizer:
-            status = c.mixt_translate(c.mixt_run_trainer(opened._idle()), tokenizer._p, texts, len(sentences), filled.at, found)
+            status = c.mixt_translate(
+                c.mixt_run_trainer(opened._idle()), tokenizer._p, texts, len(sentences), filled.at, found
+            )
             filled.check(status)
         try:
             return [value_of(found[i]) for i in range(len(sentences))]
@@ -263,5 +311,3 @@ def bleu(texts: list[str], references: list[str]) -> Bleu:
     found = c.mixt_bleu()
     check(c.mixt_bleu_of(rows[0], rows[1], len(texts), found))
     return value_of(found)  # type: ignore[no-any-return]
-
-

@@ -109,7 +109,10 @@ class Model:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise Error("a model cannot be pickled: keep its function, and save the trainer's weights", Status.MIXT_ERROR_UNSUPPORTED)
+        raise Error(
+            "a model cannot be pickled: keep its function, and save the trainer's weights",
+            Status.MIXT_ERROR_UNSUPPORTED,
+        )
 
 
 def _probe(b: Builder, x: Value) -> Value:
@@ -150,7 +153,9 @@ class Trainer(Handle):
     def _p(self) -> int:
         pointer = self._alive()
         if not pointer:
-            raise Error("the trainer has not seen a batch yet: step, or compile with a data set, first", Status.MIXT_ERROR_STATE)
+            raise Error(
+                "the trainer has not seen a batch yet: step, or compile with a data set, first", Status.MIXT_ERROR_STATE
+            )
         return pointer
 
     def _ready(self, dims: tuple[int, ...], dtype: int) -> int:
@@ -166,7 +171,9 @@ class Trainer(Handle):
 
     # ---- compiling ----
 
-    def compile(self, data: Data | None = None, *, input: tuple[int, ...] | None = None, targets: int = 1, dtype: str = "fp32") -> Trainer:
+    def compile(
+        self, data: Data | None = None, *, input: tuple[int, ...] | None = None, targets: int = 1, dtype: str = "fp32"
+    ) -> Trainer:
         """Compiles for a data set, or for samples of a shape, now instead of at the first step."""
         with self._lock:
             if data is not None:
@@ -201,7 +208,10 @@ class Trainer(Handle):
 
     def _unshown(self, what: str) -> None:
         if any(not v.closed for v in list(self._views)):
-            raise Error(f"a parameter of the trainer is shown where it lies (Trainer.tensor): it cannot be {what} before that is let go of", Status.MIXT_ERROR_STATE)
+            raise Error(
+                f"a parameter of the trainer is shown where it lies (Trainer.tensor): it cannot be {what} before that is let go of",
+                Status.MIXT_ERROR_STATE,
+            )
 
     # ---- steps ----
 
@@ -248,15 +258,24 @@ class Trainer(Handle):
         elif self.model._loss == c.mixt_loss.MIXT_LOSS_CROSS_ENTROPY and targets.dtype != np.int32:
             raise Error(f"y: {targets.dtype} numbers, but classes are whole numbers", Status.MIXT_ERROR_DTYPE)
         if not inputs.ndim or not targets.ndim or not len(inputs) or len(inputs) != len(targets):
-            raise Error(f"inputs of shape {inputs.shape} and targets of shape {targets.shape}: as many samples in both, in front", Status.MIXT_ERROR_SHAPE)
+            raise Error(
+                f"inputs of shape {inputs.shape} and targets of shape {targets.shape}: as many samples in both, in front",
+                Status.MIXT_ERROR_SHAPE,
+            )
         dtype = int(c.mixt_dtype.MIXT_DTYPE_INT32 if inputs.dtype == np.int32 else c.mixt_dtype.MIXT_DTYPE_FP32)
         shape = (inputs.shape[1:], dtype, targets.size // len(targets))
         if self._shape is None:
             self._compile(*shape)
         elif shape != self._shape:
-            raise Error(f"samples of shape {shape[0]} with {shape[2]} targets, but the trainer was compiled for {self._shape[0]} with {self._shape[2]}", Status.MIXT_ERROR_SHAPE)
+            raise Error(
+                f"samples of shape {shape[0]} with {shape[2]} targets, but the trainer was compiled for {self._shape[0]} with {self._shape[2]}",
+                Status.MIXT_ERROR_SHAPE,
+            )
         if len(inputs) != self._batch_samples:
-            raise Error(f"{len(inputs)} samples, but an update takes {self._batch_samples} (batch × accumulate)", Status.MIXT_ERROR_SHAPE)
+            raise Error(
+                f"{len(inputs)} samples, but an update takes {self._batch_samples} (batch × accumulate)",
+                Status.MIXT_ERROR_SHAPE,
+            )
         return inputs, targets
 
     def fit(self, data: Data, *, epochs: int = 1, listener: Callable[[Step], Any] | None = None) -> Step:
@@ -306,7 +325,10 @@ class Trainer(Handle):
             pointer = self._p
             if not inputs.ndim or (self._shape is not None and inputs.shape[1:] != self._shape[0]):
                 wanted = self._shape[0] if self._shape else "(samples, …)"
-                raise Error(f"predict: samples of shape {inputs.shape[1:]}, but the model was compiled for {wanted}", Status.MIXT_ERROR_SHAPE)
+                raise Error(
+                    f"predict: samples of shape {inputs.shape[1:]}, but the model was compiled for {wanted}",
+                    Status.MIXT_ERROR_SHAPE,
+                )
             from .arrays import tensor_over
 
             tensor = tensor_over(inputs)
@@ -388,7 +410,11 @@ class Trainer(Handle):
         with self._lock:
             inputs, targets = self._arrays(x, y)
             loss = ctypes.c_double()
-            check(c.mixt_trainer_backward(self._p, inputs.ctypes.data, targets.ctypes.data, float(scale), ctypes.byref(loss)))
+            check(
+                c.mixt_trainer_backward(
+                    self._p, inputs.ctypes.data, targets.ctypes.data, float(scale), ctypes.byref(loss)
+                )
+            )
             return loss.value
 
     def unscale(self, scale: float) -> bool:

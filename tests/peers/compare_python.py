@@ -43,7 +43,9 @@ if there("mypy"):
             "loss: float = t.step([[1.0]], [0]).loss\nverdict: str = mixt.verify('c.yaml', seeds=6).info.safe\n"
         )
         bad = pathlib.Path(folder, "bad.py")
-        bad.write_text("import mixt\nt = mixt.Trainer(mixt.Model(lambda b, x: b.linear('fc', x, 3)), precison='bf16')\n")
+        bad.write_text(
+            "import mixt\nt = mixt.Trainer(mixt.Model(lambda b, x: b.linear('fc', x, 3)), precison='bf16')\n"
+        )
         env = {**os.environ, "MYPYPATH": str(package)}
         for path, status in ((good, 0), (bad, 1)):
             checked = subprocess.run(run + [str(path)], cwd=folder, env=env, capture_output=True, text=True)

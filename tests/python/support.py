@@ -30,7 +30,13 @@ def language_model(folder):
     added = [{"id": 256 + i, "content": t, **form} for i, t in enumerate(("<end>", "<turn>"))]
     bytes_alone = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     model = {"type": "BPE", "vocab": vocab, "merges": []}
-    made = {"added_tokens": added, "normalizer": None, "pre_tokenizer": bytes_alone, "post_processor": None, "model": model}
+    made = {
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": bytes_alone,
+        "post_processor": None,
+        "model": model,
+    }
     (tokens / "tokenizer.json").write_text(json.dumps(made))
     template = "{% for m in messages %}<turn>{{ m.role }} {{ m.content }}<end>{% endfor %}"
     template += "{% if add_generation_prompt %}<turn>assistant {% endif %}"
@@ -54,7 +60,9 @@ def files():
     np.save("y.npy", draw.integers(0, 10, 64).astype(np.int32))
     for precision in ("fp32", "bf16"):
         with open(f"{precision}.yaml", "w", encoding="utf-8") as out:
-            out.write(f"model: mlp\nprecision: {precision}\nnet: {{hidden: [16]}}\ndata: {{kind: digits, samples: 96, shape: 28x28x1}}\n")
+            out.write(
+                f"model: mlp\nprecision: {precision}\nnet: {{hidden: [16]}}\ndata: {{kind: digits, samples: 96, shape: 28x28x1}}\n"
+            )
             out.write("train: {batch: 32, steps: 6, lr: 0.01, warmup: 0}\n")
     with open("houses.csv", "w", encoding="utf-8") as out:
         print("rooms,size,price", file=out)

@@ -42,12 +42,19 @@ assert documented > 0.75 * len(symbols), documented
 
 # ---- every op is a method of the builder ----
 headers = "".join(open(os.path.join(root, "include/mixt", h), encoding="utf-8").read() for h in ("graph.h", "loss.h"))
-ops = set(re.findall(r"^MIXT_API mixt_value mixt_(\w+?)(?:_with)?\(mixt_builder", headers, re.M)) | {"split", "loss_add"}
+ops = set(re.findall(r"^MIXT_API mixt_value mixt_(\w+?)(?:_with)?\(mixt_builder", headers, re.M)) | {
+    "split",
+    "loss_add",
+}
 missing = [op for op in ops if not hasattr(mixt.Builder, op)]
 assert len(ops) > 50 and not missing, missing
 
 # ---- options and results ----
-structs = [n for n in dir(c) if n.startswith("mixt_") and inspect.isclass(getattr(c, n)) and issubclass(getattr(c, n), ctypes.Structure)]
+structs = [
+    n
+    for n in dir(c)
+    if n.startswith("mixt_") and inspect.isclass(getattr(c, n)) and issubclass(getattr(c, n), ctypes.Structure)
+]
 for struct in structs:
     if struct.endswith("_options"):
         name = "".join(part.capitalize() for part in struct.removeprefix("mixt_").split("_"))
@@ -60,11 +67,17 @@ for name in mixt.__all__:
     thing = getattr(mixt, name)
     if inspect.isfunction(thing) or inspect.isclass(thing):
         assert thing.__doc__, f"mixt.{name} has no words"
-    for function in [thing] if inspect.isfunction(thing) else [f for f in vars(thing).values() if inspect.isfunction(f)] if inspect.isclass(thing) else []:
+    for function in (
+        [thing]
+        if inspect.isfunction(thing)
+        else [f for f in vars(thing).values() if inspect.isfunction(f)] if inspect.isclass(thing) else []
+    ):
         if function.__name__.startswith("_") or not function.__module__.startswith("mixt"):
             continue
         typed_names = set(function.__annotations__)
         wanted = {p for p in inspect.signature(function).parameters if p != "self" and p not in ("X", "y")} | {"return"}
         assert wanted <= typed_names | {"self"}, f"{name}.{function.__name__}: {wanted - typed_names} without a type"
 assert os.path.exists(os.path.join(os.path.dirname(mixt.__file__), "py.typed"))
-print(f"{len(symbols)} functions, {rows} rows of layouts, {documented} functions with words; import took {1000 * seconds:.0f} ms of CPU")
+print(
+    f"{len(symbols)} functions, {rows} rows of layouts, {documented} functions with words; import took {1000 * seconds:.0f} ms of CPU"
+)

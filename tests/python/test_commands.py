@@ -102,12 +102,17 @@ assert done.stdout == "ended\n" and done.returncode == 0, done.stderr
 # ---- looking into a step ----
 run = mixt.Run("bf16.yaml", out="runs/looked")
 looked = mixt.debug(run)
-assert looked.info.step.step == 1 and looked.info.shadow and len(looked.values) > 5 and looked.info.first_nonfinite == -1
+assert (
+    looked.info.step.step == 1 and looked.info.shadow and len(looked.values) > 5 and looked.info.first_nonfinite == -1
+)
 assert looked.layers[0].name
 
 # ---- the machine ----
 here = mixt.info()
-assert here["version"] == mixt.__version__ and here["cpu"].threads >= 1 and any(f.name == "bf16" for f in here["formats"])
+assert (
+    here["version"] == mixt.__version__ and here["cpu"].threads >= 1 and any(f.name == "bf16" for f in here["formats"])
+)
+assert here["gpus"] or here["gpu_reason"]
 timed = mixt.bench("mlp", steps=1, batch=8)
 assert timed.seconds > 0 and timed.memory.total > 0
 refused("ERROR_ARGUMENT", lambda: mixt.bench("mpl"), "mpl")

@@ -21,25 +21,67 @@ def objects():
     trainer = mixt.Trainer(net, batch=4)
     trainer.step(np.zeros((4, 3), np.float32), np.zeros(4, np.int32))
     data = mixt.Data(np.zeros((8, 3), np.float32), np.arange(8) % 2)
-    run = mixt.Run(os.path.join(os.environ["MIXT_ROOT"], "configs/digits.yaml"), {"data.samples": 64, "train.batch": 16}, progress=False)
+    run = mixt.Run(
+        os.path.join(os.environ["MIXT_ROOT"], "configs/digits.yaml"),
+        {"data.samples": 64, "train.batch": 16},
+        progress=False,
+    )
     closed_net = mixt.Model(lambda b, x: x, threads=1)
     closed_trainer = mixt.Trainer(closed_net)
     closed_net.close()
-    closed = [mixt.Data(np.zeros((2, 2), np.float32), [0, 1]), mixt.Policy("bf16"), mixt.Config(), mixt.Tokenizer(kind="bytes")]
+    closed = [
+        mixt.Data(np.zeros((2, 2), np.float32), [0, 1]),
+        mixt.Policy("bf16"),
+        mixt.Config(),
+        mixt.Tokenizer(kind="bytes"),
+    ]
     for thing in closed:
         thing.close()
     tensor = trainer.tensor("fc.weight")
-    good = [trainer, data, run, mixt.Policy("fp16"), mixt.Config(), mixt.Tokenizer(kind="bytes"), tensor, trainer.params]
+    good = [
+        trainer,
+        data,
+        run,
+        mixt.Policy("fp16"),
+        mixt.Config(),
+        mixt.Tokenizer(kind="bytes"),
+        tensor,
+        trainer.params,
+    ]
     return good, closed + [closed_trainer]
 
 
 def strange(draw, things):
     """Something that no function takes, or not in this place."""
     kind = draw.randrange(26)
-    plain = [None, -1, 0, 2**70, -(2**63), 1.5, float("nan"), float("inf"), "", "x", "a\0b", "\udc80", b"bytes", [], {}, (), object()]
+    plain = [
+        None,
+        -1,
+        0,
+        2**70,
+        -(2**63),
+        1.5,
+        float("nan"),
+        float("inf"),
+        "",
+        "x",
+        "a\0b",
+        "\udc80",
+        b"bytes",
+        [],
+        {},
+        (),
+        object(),
+    ]
     if kind < len(plain):
         return plain[kind]
-    arrays = [np.zeros((0, 3), np.float32), np.zeros((4, 5), np.float32), np.zeros(4, complex), np.array("text"), np.zeros((4, 3))[::2]]
+    arrays = [
+        np.zeros((0, 3), np.float32),
+        np.zeros((4, 5), np.float32),
+        np.zeros(4, complex),
+        np.array("text"),
+        np.zeros((4, 3))[::2],
+    ]
     if kind < len(plain) + len(arrays):
         return arrays[kind - len(plain)]
     return draw.choice([lambda *a: None, int, draw.choice(things), draw.choice(things), [None, "x"]])
@@ -55,7 +97,16 @@ def functions(mixt, things):
             yield name, thing
     for thing in things:
         for name in sorted(dir(type(thing))):
-            if name.startswith("_") and name not in ("__getitem__", "__setitem__", "__len__", "__repr__", "__enter__", "__reduce__", "__dlpack__", "__iter__"):
+            if name.startswith("_") and name not in (
+                "__getitem__",
+                "__setitem__",
+                "__len__",
+                "__repr__",
+                "__enter__",
+                "__reduce__",
+                "__dlpack__",
+                "__iter__",
+            ):
                 continue
             if name in ("close", "train"):
                 continue
@@ -80,7 +131,12 @@ def build(draw, mixt):
         out = method(*arguments)
         return out if draw.random() < 0.5 else x
 
-    return mixt.Model(wrong, draw.choice(["mse", "cross_entropy"]), input=draw.choice([(3,), (4, 4, 1), (2, 2, 2, 2, 2, 2, 2), ()]), threads=1)
+    return mixt.Model(
+        wrong,
+        draw.choice(["mse", "cross_entropy"]),
+        input=draw.choice([(3,), (4, 4, 1), (2, 2, 2, 2, 2, 2, 2), ()]),
+        threads=1,
+    )
 
 
 def child(seed):
@@ -100,7 +156,11 @@ def child(seed):
                 continue
             where, function = draw.choice(all_of_them)
             arguments = [strange(draw, things) for _ in range(draw.randrange(4))]
-            keywords = {draw.choice(["batch", "lr", "dtype", "precision", "data", "out", "x"]): strange(draw, things)} if draw.random() < 0.2 else {}
+            keywords = (
+                {draw.choice(["batch", "lr", "dtype", "precision", "data", "out", "x"]): strange(draw, things)}
+                if draw.random() < 0.2
+                else {}
+            )
             if os.environ.get("MISUSE_SHOW"):
                 print(i, where, [type(a).__name__ for a in arguments], keywords, file=sys.stderr, flush=True)
             function(*arguments, **keywords)

@@ -2,7 +2,6 @@
 
 import io
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -114,7 +113,9 @@ r = run.result
 print(r.interrupted, r.signal, r.steps, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """ % (config, small)
 for how in ("loop", "train"):
-    done = subprocess.run([sys.executable, "-c", child, f"runs/{how}-c", how], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", child, f"runs/{how}-c", how], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     interrupted, number, made, python_again = done.stdout.split()
     assert interrupted == "True" and number == "2" and 6 <= int(made) <= 8 and python_again == "True", done.stdout
@@ -142,7 +143,10 @@ assert done.returncode == 5 and os.path.exists("runs/ends/model.safetensors"), (
 
 # ---- two runs in two threads; one run in two is refused or waits, and nothing is lost ----
 outcomes = {}
-threads = [threading.Thread(target=lambda i=i: outcomes.__setitem__(i, mixt.train(config, small, out=f"runs/thread{i}").loss)) for i in range(2)]
+threads = [
+    threading.Thread(target=lambda i=i: outcomes.__setitem__(i, mixt.train(config, small, out=f"runs/thread{i}").loss))
+    for i in range(2)
+]
 for thread in threads:
     thread.start()
 for thread in threads:
