@@ -75,7 +75,6 @@ static void nothing_to_close(mixt__device *of)
 
 static const mixt__backend assumed_gpu = {
     .name = "cuda",
-    .multiplies = MIXT_MAY_MULTIPLY_CUDA,
     .close = nothing_to_close,
     .fused = MIXT_FUSED_CUDA,
     .multiplies = MIXT_MAY_MULTIPLY_CUDA,

@@ -357,7 +357,6 @@ static void foresee(mixt__device *device, const mixt__call *calls, int64_t count
 
 const mixt__backend mixt__cuda_backend = {
     .name = "cuda",
-    .multiplies = MIXT_MAY_MULTIPLY_CUDA,
     .open = mixt__cuda_open,
     .close = mixt__cuda_close,
     .enter = mixt__cuda_enter,
