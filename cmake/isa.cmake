@@ -38,6 +38,7 @@ set(MIXT_ONE_SOURCE
     "backend/cpu/statistics/loops.c scalar avx2 avx512"
     "backend/cpu/update/loops.c scalar avx2 avx512"
     "backend/cpu/update/rules.c scalar avx2 avx512"
+    "num/blocks_loops.c scalar avx2 avx512"
     "num/stochastic_loops.c scalar avx2 avx512")
 
 # mixt_add_objects(NAME FLAGS OBJECTS SOURCE...): an object library NAME of what is compiled for the baseline and one, NAME_SET,

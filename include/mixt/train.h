@@ -143,8 +143,10 @@ typedef struct mixt_trainer_options {
     float eps;                     /**< above 0; default 1e-8 */
     float weight_decay;            /**< default 0; biases and norms have none */
     mixt_policy_settings settings; /**< clipping and loss scaling, before what the policy says; default: nothing */
-    /** Format that the optimizer keeps moments in: "fp32" (default), or "bf16", which takes half the memory; the second
-     *  moment is then rounded stochastically. */
+    /** Format that the optimizer keeps moments in: "fp32" (default); "bf16", which takes half the memory; "int8" or "fp8",
+     *  a quarter: 8 bits and an FP32 scale for each 256 numbers of a parameter, where parameters of less than 4096
+     *  numbers and tables that are only looked up stay FP32, on CPUs alone. Second moments are then rounded
+     *  stochastically. */
     const char *moments;
     const char *schedule;     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
     float min_lr;             /**< end of cosine, linear and onecycle, floor of step; default 0 */

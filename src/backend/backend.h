@@ -71,6 +71,7 @@ typedef struct mixt__recording mixt__recording;
 typedef struct mixt__backend {
     const char *name;    // "cpu", "cuda"
     bool host_memory;    // the host's pointers are the device's: batches need no copy
+    bool coded_moments;  // its optimizer knows moments in codes of blocks: see mixt__update_role
     unsigned fused;      // of mixt__fused
     unsigned multiplies; // MIXT_MAY_MULTIPLY_CPU or _CUDA: which formats matrix work may be in
     /** One of them, by its number; the failure says what is missing. One may be opened more than once.

@@ -20,6 +20,10 @@ typedef struct mixt__segment {
     int64_t low_offset;    // in the arena of that format
     float weight_decay, lr_scale;
     int32_t param; // index in the graph's parameter table
+    /* where moments are kept in codes of blocks (mixt__update_role.scales): */
+    bool coded;            // of this segment; else its moments are FP32
+    int64_t moment_offset; // in the arena of codes, or in that of FP32
+    int64_t scale_offset;  // of its first block's scale
 } mixt__segment;
 
 typedef struct mixt__segment_stats {
@@ -128,6 +132,8 @@ typedef struct mixt__update_role {
     mixt_dtype format;
     bool stochastic; // rounded so when it is written; else to the nearest, ties to even
     uint64_t key;    // of the random numbers of that: of the run and the role
+    float *scales;   // of moments in codes (num/blocks.h): one a block of each segment; NULL: there are none
+    float *wide;     // of segments whose moments are FP32 beside those
 } mixt__update_role;
 
 /** Everything the three passes need; pointers are device memory. */

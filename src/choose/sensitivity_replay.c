@@ -55,10 +55,10 @@ static mixt_status read_moments(mixt__replay *r)
         const mixt__param_role *role = &params->roles[MIXT_PARAM_MOMENT1 + m];
         if (!role->data)
             continue;
-        r->moments[m] = mixt__alloc_uninit((size_t)role->here * sizeof *r->moments[m]);
+        r->moments[m] = mixt__alloc_uninit((size_t)params->roles[MIXT_PARAM_WEIGHT].here * sizeof *r->moments[m]);
         if (!r->moments[m])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the optimizer's moments");
-        MIXT_TRY(mixt__params_read_role(params, MIXT_PARAM_MOMENT1 + m, r->moments[m]));
+        MIXT_TRY(mixt__params_read_moment(params, m, r->moments[m]));
     }
     return MIXT_OK;
 }

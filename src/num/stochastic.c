@@ -84,6 +84,15 @@ void mixt__stochastic_store(void *dst, mixt_dtype dtype, const double *src, int6
     }
 }
 
+void mixt__random_words(uint32_t *words, int64_t count, uint64_t key, int64_t first)
+{
+    mixt__isa level = mixt__isa_level();
+    mixt__random_words_fn *loop = level >= MIXT_ISA_AVX512 ? mixt__random_words_avx512
+                                  : level >= MIXT_ISA_AVX2 ? mixt__random_words_avx2
+                                                           : mixt__random_words_scalar;
+    loop(words, count, key, first);
+}
+
 void mixt__stochastic_bf16(uint16_t *dst, const float *src, int64_t count, uint64_t key, int64_t first)
 {
     mixt__isa level = mixt__isa_level();

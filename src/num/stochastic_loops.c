@@ -88,4 +88,15 @@ static void round_bf16(uint16_t *restrict dst, const float *restrict src, int64_
     }
 }
 
+static void random_words(uint32_t *words, int64_t count, uint64_t key, int64_t first)
+{
+    uint32_t some[ELEMENTS];
+    for (int64_t done = 0; done < count; done += ELEMENTS) {
+        int64_t here = count - done < ELEMENTS ? count - done : ELEMENTS;
+        draw(key, (uint64_t)(first + done) / 4, some);
+        memcpy(words + done, some, (size_t)here * sizeof *words);
+    }
+}
+
+mixt__random_words_fn *const MIXT_AT(mixt__random_words) = random_words;
 mixt__stochastic_bf16_fn *const MIXT_AT(mixt__stochastic_bf16) = round_bf16;

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "num/num.h"
+#include "runtime/codes.h"
 
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void lay_out_state(mixt__params *p)
         }
 }
 
-static void lay_out(mixt__params *p, const mixt__graph *graph)
+static mixt_status lay_out(mixt__params *p, const mixt__graph *graph)
 {
     for (int64_t i = 0; i < p->count; i++) {
         p->segment_of[i] = -1;
@@ -79,7 +80,9 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
         p->segments[p->segment_count - 1].first = p->total;
         p->total += padded(param->count);
     }
+    MIXT_TRY(mixt__codes_lay_out(p, graph));
     lay_out_copies(p, graph);
+    return MIXT_OK;
 }
 
 /** The model's own parameters: a teacher's stand behind them. */
@@ -125,8 +128,12 @@ mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, boo
         *params = NULL;
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
     }
-    lay_out(p, graph);
-    return MIXT_OK;
+    mixt_status status = lay_out(p, graph);
+    if (status != MIXT_OK) {
+        mixt__params_free(p);
+        *params = NULL;
+    }
+    return status;
 }
 
 void mixt__params_place_copies(mixt__params *p, const mixt__graph *graph)
@@ -150,6 +157,7 @@ mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *sh
     memcpy(own->slices, shard->slices, slices);
     if (own->window_at)
         memcpy(own->window_at, shard->window_at, places);
+    MIXT_TRY(mixt__codes_share_out(p));
     mixt__params_lay_out_roles(p);
     return MIXT_OK;
 }
@@ -241,6 +249,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->fixed);
     mixt__free(p->shard.slices);
     mixt__free(p->shard.window_at);
+    mixt__codes_free(p);
     mixt__free(p);
 }
 
@@ -363,7 +372,7 @@ mixt_status mixt__params_set_slices(const mixt__params *p, const mixt__param_rol
                                     const void *values)
 {
     for (int64_t i = 0; i < p->shard.slice_count; i++) {
-        const mixt__param_slice *slice = &p->shard.slices[i];
+        const mixt__param_slice *slice = &role->slices[i];
         int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
         end = end < offset + count ? end : offset + count;
         if (begin < end)

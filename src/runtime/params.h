@@ -36,10 +36,20 @@ typedef struct mixt__param_slice {
     int64_t at;           // in the arenas of its own
 } mixt__param_slice;
 
+/** Moments in codes of blocks (num/blocks.h) take three arenas in place of one: codes, FP32 moments of parameters that
+ *  stay in that, scales. Each has its own place for each segment. */
+enum { MIXT_SPACE_CODES, MIXT_SPACE_WIDE, MIXT_SPACE_SCALES, MIXT_SPACES };
+typedef struct mixt__params_codes {
+    int64_t *offset[MIXT_SPACES]; // by parameter: its first element; -1: none. NULL: no moment is in codes
+    int64_t *begin[MIXT_SPACES];  // (segments + 1): where the elements of a segment, or of what follows, begin
+    mixt__param_slice *slices[MIXT_SPACES]; // of this rank, where moments are sharded
+} mixt__params_codes;
+
 /** What is kept of this rank's slices alone. */
 typedef struct mixt__params_shard {
     bool moments, gradients, masters;
-    int64_t room; // elements of such an arena
+    int64_t room;                    // elements of such an arena
+    int64_t space_room[MIXT_SPACES]; // of one of moments in codes
     mixt__param_slice *slices;
     int64_t slice_count;
     int64_t window;     // elements in which gradients are made, before they are summed into the rank's own
@@ -67,7 +77,8 @@ typedef struct mixt__params {
     mixt__params_frozen frozen;
     mixt__param_copy *copies;   // by parameter
     int64_t total, state_total; // elements
-    mixt_dtype moment_format;
+    mixt_dtype moment_format;   // of all; INT8 and FP8: of those that are in codes
+    mixt__params_codes codes;
     int moments;     // per parameter; -1: there is no training
     bool shared;     // the weights are another's: see mixt__params_share
     bool taken;      // weights have memory
@@ -80,7 +91,8 @@ typedef struct mixt__params {
 /** Lays out the arenas for a compiled graph; takes no device memory yet.
  *  @param training whether there are gradients
  *  @param moments optimizer moments per parameter: 0, 1 or 2
- *  @param moment_format FP32 or BF16 */
+ *  @param moment_format FP32 or BF16; INT8 or FP8_E4M3: in codes of blocks, but for parameters that are small, and
+ * tables that are only looked up */
 mixt_status mixt__params_new(const mixt__graph *graph, mixt__device *device, bool training, int moments,
                              mixt_dtype moment_format, mixt__params **params);
 /** Lays out working copies anew: after parameters were sharded, or no longer are. */
@@ -91,6 +103,13 @@ int64_t mixt__params_copy_room(int64_t count, mixt_dtype format);
 /** Arenas are kept of these slices alone, as `shard` says, whose lists are copied. Before their memory is taken; again
  *  for another graph, with the same slices: gradients are given back then. */
 mixt_status mixt__params_share_out(mixt__params *params, const mixt__params_shard *shard);
+/** Where an element of the flat arenas, at which a chunk or a segment begins, has its place in a space of moments in
+ * codes; of what has none there: where the next one's is. */
+int64_t mixt__params_in_space(const mixt__params *params, int space, int64_t at);
+/** The space of a role; -1: the flat arenas. */
+int mixt__params_space_of(int role);
+/** Whether moments of this parameter are in codes. */
+bool mixt__params_coded(const mixt__params *params, int64_t param);
 /** Takes what computing an output needs: masters, statistics, working copies; all zeros. */
 mixt_status mixt__params_allocate(mixt__params *params);
 /** Takes the memory of gradients where there is none. */
@@ -130,8 +149,9 @@ float *mixt__params_state(const mixt__params *params);
 void mixt__params_fill_update(const mixt__params *params, uint64_t seed, mixt__update *update);
 /** Where a parameter lies in a role; -1: it is not there. */
 int64_t mixt__params_offset(const mixt__params *params, int role, int64_t param);
-/** The whole of a role that lies here, as FP32, on the host. @param values (here) */
-mixt_status mixt__params_read_role(const mixt__params *params, int role, float *values);
+/** A moment of all parameters that lies here, as FP32, on the host, in the order of the flat arenas.
+ *  @param which 0 or 1 @param values as many as the weights' role has here */
+mixt_status mixt__params_read_moment(const mixt__params *params, int which, float *values);
 
 /** Bytes of each row of a memory table, as they will be or are allocated; of state a teacher's too. */
 typedef struct mixt__params_bytes {

@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
+#include "num/blocks.h"
 #include "num/num.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static size_t lines(size_t bytes)
 
 mixt__update_role mixt__role_for_update(const mixt__param_role *role, uint64_t key)
 {
-    return (mixt__update_role){role->data, role->format, role->stochastic, key};
+    return (mixt__update_role){.data = role->data, .format = role->format, .stochastic = role->stochastic, .key = key};
 }
 
 float *mixt__role_fp32(const mixt__param_role *role)
@@ -31,6 +32,11 @@ size_t mixt__role_size(const mixt__param_role *role, int64_t elements)
     return (size_t)elements * mixt_dtype_size(role->format);
 }
 
+int64_t mixt__role_elements(const mixt__param_role *role, int64_t count)
+{
+    return role->per ? (count + role->per - 1) / role->per : count;
+}
+
 void *mixt__role_at(const mixt__param_role *role, int64_t element)
 {
     return role->data + mixt__role_size(role, element);
@@ -39,6 +45,10 @@ void *mixt__role_at(const mixt__param_role *role, int64_t element)
 mixt__shape mixt__role_shape(const mixt__param_role *role, const mixt__shape *shape)
 {
     mixt__shape turned = *shape;
+    if (role->per) {
+        turned = (mixt__shape){.rank = 1};
+        turned.dims[0] = mixt__role_elements(role, mixt__shape_count(shape));
+    }
     if (role->layout == MIXT_ROLE_TRANSPOSED && shape->rank == 2) {
         turned.dims[0] = shape->dims[1];
         turned.dims[1] = shape->dims[0];
@@ -69,6 +79,24 @@ static const mixt__param_role known[] = {
                             .prefix = "moment2/",
                             .counts = MIXT_COUNTS_MOMENTS,
                             .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_WIDE] = {.name = "first moments",
+                         .prefix = "moment1/",
+                         .counts = MIXT_COUNTS_MOMENTS,
+                         .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_WIDE + 1] = {.name = "second moments",
+                             .prefix = "moment2/",
+                             .counts = MIXT_COUNTS_MOMENTS,
+                             .life = MIXT_LIFE_TRAINING},
+    [MIXT_PARAM_SCALE] = {.name = "scales of first moments",
+                          .prefix = "moment1.scale/",
+                          .counts = MIXT_COUNTS_MOMENTS,
+                          .life = MIXT_LIFE_TRAINING,
+                          .per = MIXT_BLOCK},
+    [MIXT_PARAM_SCALE + 1] = {.name = "scales of second moments",
+                              .prefix = "moment2.scale/",
+                              .counts = MIXT_COUNTS_MOMENTS,
+                              .life = MIXT_LIFE_TRAINING,
+                              .per = MIXT_BLOCK},
     [MIXT_PARAM_STATE] = {.name = "running statistics", .prefix = "state/", .counts = MIXT_COUNTS_STATE},
     [MIXT_PARAM_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
     [MIXT_PARAM_OWN_GRADIENT] = {.name = "gradients", .counts = MIXT_COUNTS_GRADIENTS, .life = MIXT_LIFE_GRADIENTS},
@@ -125,6 +153,10 @@ static bool exists(const mixt__params *p, int id)
     bool training = p->moments >= 0;
     if (id >= MIXT_PARAM_COPY)
         return p->roles[id].elements > 0;
+    int space = mixt__params_space_of(id);
+    if (space > MIXT_SPACE_CODES)
+        return p->moments >= 1 + (id - MIXT_PARAM_WIDE) % 2 && p->codes.begin[space] &&
+               p->codes.begin[space][p->segment_count] > 0;
     switch (id) {
     case MIXT_PARAM_MOMENT1:
         return p->moments >= 1;
@@ -147,6 +179,9 @@ static int64_t elements_of(const mixt__params *p, int id)
 {
     if (id >= MIXT_PARAM_COPY)
         return p->roles[id].elements;
+    int space = mixt__params_space_of(id);
+    if (space >= 0 && p->codes.begin[space])
+        return p->codes.begin[space][p->segment_count];
     switch (id) {
     case MIXT_PARAM_STATE:
     case MIXT_PARAM_KEPT:
@@ -162,11 +197,20 @@ static int64_t elements_of(const mixt__params *p, int id)
     }
 }
 
+/** In codes a second moment has no sign; in FP8 it has the format of the wider range. */
+static mixt_dtype moment_format(const mixt__params *p, int id)
+{
+    if (id == MIXT_PARAM_MOMENT1 || !mixt__blocks_possible(p->moment_format))
+        return p->moment_format;
+    return p->moment_format == MIXT_DTYPE_INT8 ? MIXT_DTYPE_UINT8 : MIXT_DTYPE_FP8_E5M2;
+}
+
 /** The record without its sizes. */
 static void describe(const mixt__params *p, int id, mixt__param_role *role)
 {
     const mixt__param_role before = *role;
-    bool moment = id == MIXT_PARAM_MOMENT1 || id == MIXT_PARAM_MOMENT2, sharded = moment && p->shard.moments;
+    int space = mixt__params_space_of(id);
+    bool moment = space == MIXT_SPACE_CODES, sharded = space >= 0 && p->shard.moments;
     *role = known[kind_of(id)];
     role->elements = before.elements;
     role->name = exists(p, id) ? role->name : NULL;
@@ -175,10 +219,15 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
     if (!role->format)
         role->format = id < MIXT_PARAM_COPY ? MIXT_DTYPE_FP32 : (mixt_dtype)((id - MIXT_PARAM_COPY) % MIXT_DTYPE_COUNT);
     if (moment)
-        role->format = p->moment_format;
+        role->format = moment_format(p, id);
     role->stochastic = id == MIXT_PARAM_MOMENT2 && role->format != MIXT_DTYPE_FP32; // whose steps are below half a unit
     if (id == MIXT_PARAM_WEIGHT || moment)
         role->offset = p->offset;
+    role->slices = p->shard.slices;
+    if (space >= 0 && p->codes.begin[space]) {
+        role->offset = p->codes.offset[space];
+        role->slices = p->codes.slices[space];
+    }
     if (id == MIXT_PARAM_STATE || id == MIXT_PARAM_KEPT)
         role->offset = p->state_offset;
     if (id >= MIXT_PARAM_FROZEN) {
@@ -189,30 +238,39 @@ static void describe(const mixt__params *p, int id, mixt__param_role *role)
         role->owner = MIXT_OWNER_SHARD;
 }
 
+/** Elements of what is sharded, in this rank's memory. */
+static int64_t room_of(const mixt__params *p, int id)
+{
+    int space = mixt__params_space_of(id);
+    return space >= 0 && p->codes.begin[space] ? p->shard.space_room[space] : p->shard.room;
+}
+
 static bool is_added(int id)
 {
-    return id >= MIXT_PARAM_ADDED && id < MIXT_PARAM_GRADIENT;
+    return id >= MIXT_PARAM_ADDED && id < MIXT_PARAM_WIDE;
 }
 
 void mixt__params_lay_out_roles(mixt__params *p)
 {
     for (int id = 0; id < MIXT_PARAM_ROLES; id++) {
         mixt__param_role *role = &p->roles[id];
-        if (is_added(id))
+        if (is_added(id)) {
             role->owner = p->shard.moments ? MIXT_OWNER_SHARD : MIXT_OWNER_ALL;
-        else
+            role->slices = p->shard.slices;
+        } else {
             describe(p, id, role);
+        }
         int64_t elements = role->name ? elements_of(p, id) : 0;
-        size(p, role, elements, role->owner == MIXT_OWNER_SHARD && role->name ? p->shard.room : elements);
+        size(p, role, elements, role->owner == MIXT_OWNER_SHARD && role->name ? room_of(p, id) : elements);
     }
 }
 
 int mixt__params_add_role(mixt__params *p, const mixt__param_role *role)
 {
     int id = MIXT_PARAM_ADDED;
-    while (id < MIXT_PARAM_GRADIENT && p->roles[id].name)
+    while (id < MIXT_PARAM_WIDE && p->roles[id].name)
         id++;
-    if (id == MIXT_PARAM_GRADIENT)
+    if (id == MIXT_PARAM_WIDE)
         return -1;
     p->roles[id] = *role;
     p->roles[id].offset = p->offset;
@@ -300,6 +358,10 @@ void mixt__params_fill_update(const mixt__params *p, uint64_t seed, mixt__update
     update->gradient = for_update(p, MIXT_PARAM_GRADIENT, seed);
     update->moments[0] = for_update(p, MIXT_PARAM_MOMENT1, seed);
     update->moments[1] = for_update(p, MIXT_PARAM_MOMENT2, seed);
+    for (int i = 0; i < 2; i++) {
+        update->moments[i].scales = (float *)(void *)p->roles[MIXT_PARAM_SCALE + i].data;
+        update->moments[i].wide = (float *)(void *)p->roles[MIXT_PARAM_WIDE + i].data;
+    }
     update->statistics = mixt__params_state(p);
     update->kept = mixt__role_fp32(&p->roles[MIXT_PARAM_KEPT]);
     update->statistics_count = p->state_total;
@@ -311,20 +373,6 @@ int64_t mixt__params_offset(const mixt__params *p, int id, int64_t param)
 {
     const mixt__param_role *role = &p->roles[id];
     return role->name && role->offset ? role->offset[param] : -1;
-}
-
-mixt_status mixt__params_read_role(const mixt__params *p, int id, float *values)
-{
-    const mixt__param_role *role = &p->roles[id];
-    if (role->format == MIXT_DTYPE_FP32)
-        return mixt__device_download(p->device, values, role->data, role->bytes);
-    void *narrow = mixt__alloc_uninit(role->bytes);
-    mixt_status status = narrow ? mixt__device_download(p->device, narrow, role->data, role->bytes)
-                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory to widen the %s", role->name);
-    if (status == MIXT_OK)
-        mixt__widen(role->format)(values, narrow, role->here);
-    mixt__free(narrow);
-    return status;
 }
 
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)

@@ -15,9 +15,11 @@ enum {
     MIXT_PARAM_WEIGHT, // that is trained
     MIXT_PARAM_MOMENT1,
     MIXT_PARAM_MOMENT2,
-    MIXT_PARAM_STATE, // running statistics
-    MIXT_PARAM_ADDED, // by mixt__params_add_role
-    MIXT_PARAM_GRADIENT = MIXT_PARAM_ADDED + 2,
+    MIXT_PARAM_STATE,                       // running statistics
+    MIXT_PARAM_ADDED,                       // by mixt__params_add_role
+    MIXT_PARAM_WIDE = MIXT_PARAM_ADDED + 2, // + 0, 1: FP32 moments beside those in codes
+    MIXT_PARAM_SCALE = MIXT_PARAM_WIDE + 2, // + 0, 1: scales of moments in codes
+    MIXT_PARAM_GRADIENT = MIXT_PARAM_SCALE + 2,
     MIXT_PARAM_OWN_GRADIENT,                                // sums of this rank's slices, where gradients are sharded
     MIXT_PARAM_KEPT,                                        // statistics as they were after the last update
     MIXT_PARAM_GATHERED,                                    // where weights come together that are sharded
@@ -65,6 +67,8 @@ typedef struct mixt__param_role {
     mixt__role_owner owner;
     mixt__role_counts counts;
     mixt__role_life life;
+    int64_t per;                            // elements of a parameter that share one of this role; 0: each has its own
+    const struct mixt__param_slice *slices; // of this rank, of what is sharded, in this role's own elements
     const int64_t *offset; // by parameter: its first element; -1: it has no such role. NULL: no parameter has a place
     int64_t elements;      // of all ranks
     int64_t here;          // of this rank's memory
@@ -80,6 +84,8 @@ mixt__update_role mixt__role_for_update(const mixt__param_role *role, uint64_t k
 float *mixt__role_fp32(const mixt__param_role *role);
 /** Address of an element. */
 void *mixt__role_at(const mixt__param_role *role, int64_t element);
+/** How many elements of it a parameter with so many has. */
+int64_t mixt__role_elements(const mixt__param_role *role, int64_t count);
 /** Bytes of so many elements, without scales. */
 size_t mixt__role_size(const mixt__param_role *role, int64_t elements);
 /** How many scales a parameter has there. */

@@ -21,7 +21,7 @@ static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, mix
     int64_t total = p->roles[which].elements, units = total / UNIT;
     if (p->roles[which].owner == MIXT_OWNER_SHARD) {
         *count = p->shard.slice_count;
-        return p->shard.slices;
+        return p->roles[which].slices;
     }
     if (are_apart(t, which)) {
         *one = (mixt__param_slice){.count = rank ? 0 : total};
@@ -40,7 +40,7 @@ int64_t mixt__arena_copied(const mixt__trainer *t, int which, mixt__snapshot_kin
     int64_t count;
     *from = 0;
     if (kind != MIXT_SNAPSHOT_WHOLE && t->params->roles[which].owner == MIXT_OWNER_SHARD)
-        return t->params->shard.room;
+        return t->params->roles[which].here;
     if (kind != MIXT_SNAPSHOT_PART)
         return t->params->roles[which].elements;
     (void)slices_of(t, which, &one, &count);
@@ -140,7 +140,7 @@ int64_t mixt__arenas_pieces(const mixt__trainer *t, char *const *blocks, mixt__s
             if (c.offset < 0)
                 continue;
             c.tensor = (*tensors)++;
-            c.elements = p->table[i].count;
+            c.elements = mixt__role_elements(&p->roles[which], p->table[i].count);
             used += cut(&c, pieces ? pieces + used : NULL);
         }
     }

@@ -9,6 +9,7 @@
 #include "train/arenas.h"
 #include "train/faults.h"
 #include "train/frozen_file.h"
+#include "train/moments_file.h"
 #include "train/dist/feedback.h"
 #include "train/trainer_inside.h"
 
@@ -439,16 +440,25 @@ static mixt_status visit_frozen(mixt__trainer *t, const mixt__checkpoint *c, boo
     return MIXT_OK;
 }
 
+static bool is_moment(int which)
+{
+    return mixt__params_space_of(which) >= 0;
+}
+
 /** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */
 static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
     const mixt__params *p = t->params;
+    bool codes = mixt__moments_in_codes(t, c);
     int64_t used = 0;
+    if (codes)
+        MIXT_TRY(mixt__moments_restore(t, c, load, &used));
     for (int which = 0; which < MIXT_PARAM_ROLES; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__param_role *role = &p->roles[which];
             const mixt__file_tensor *tensor;
-            int64_t offset = mixt__role_saved(role) ? mixt__params_offset(p, which, i) : -1;
+            int64_t offset =
+                mixt__role_saved(role) && !(codes && is_moment(which)) ? mixt__params_offset(p, which, i) : -1;
             if (offset < 0)
                 continue;
             used++;

@@ -472,7 +472,8 @@ bool mixt__integrity_words_of(const mixt__trainer *t, const mixt__integrity_word
                                                  [MIXT_PARAM_MOMENT1] = 1 + MIXT_SUMMED_MOMENT1,
                                                  [MIXT_PARAM_MOMENT2] = 1 + MIXT_SUMMED_MOMENT2};
     int32_t segment = t->params->segment_of[param];
-    if (!words->sums || segment < 0 || !summed[role])
+    bool apart = t->params->codes.begin[0] && role != MIXT_PARAM_WEIGHT; // codes and scales have one sum
+    if (!words->sums || segment < 0 || !summed[role] || apart)
         return false;
     *sum = words->sums[segment].words[summed[role] - 1];
     return true;

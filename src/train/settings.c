@@ -45,10 +45,17 @@ static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimize
 
 static mixt_status parse_moments(const char *word, mixt_dtype *format)
 {
-    *format = !word || !strcmp(word, "fp32") ? MIXT_DTYPE_FP32 : MIXT_DTYPE_BF16;
-    return *format == MIXT_DTYPE_FP32 || !strcmp(word, "bf16")
-               ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT, "moments '%s': must be fp32 or bf16", word);
+    static const struct {
+        const char *word;
+        mixt_dtype format;
+    } known[] = {
+        {"fp32", MIXT_DTYPE_FP32}, {"bf16", MIXT_DTYPE_BF16}, {"int8", MIXT_DTYPE_INT8}, {"fp8", MIXT_DTYPE_FP8_E4M3}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(word ? word : "fp32", known[i].word)) {
+            *format = known[i].format;
+            return MIXT_OK;
+        }
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "moments '%s': must be fp32, bf16, int8 or fp8", word);
 }
 
 static mixt_status parse_frozen(const char *word, mixt_dtype *format)

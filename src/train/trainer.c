@@ -8,6 +8,7 @@
 #include "train/faults.h"
 #include "train/finetune.h"
 #include "train/lengths.h"
+#include "train/moments_file.h"
 #include "train/dist/sharded.h"
 #include "train/instrument.h"
 
@@ -96,10 +97,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    if (t->settings.moments != MIXT_DTYPE_FP32 && t->ranks.local.compression.kind != MIXT_COMPRESS_NONE)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "moments in %s cannot be combined with dist.compress, which sends moments in fp32",
-                          mixt_dtype_name(t->settings.moments));
+    MIXT_TRY(mixt__moments_check(t));
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
     MIXT_TRY(mixt__adapters_check(t->train->graph));
     MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));

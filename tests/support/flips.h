@@ -30,6 +30,7 @@ static const flip_model flip_models[] = {
     {"gpt",
      {"model=gpt", "net.width=32", "net.layers=1", "net.heads=2", "data.kind=text", "data.seq=16", "precision=bf16",
       "train.moments=bf16"}},
+    {"coded", {"model=mlp", "net.hidden=24", "precision=bf16", "data.samples=2000", "train.moments=int8"}},
     {"frozen",
      {"model=gpt", "net.width=32", "net.layers=2", "net.heads=2", "data.kind=text", "data.seq=16", "precision=bf16",
       "train.freeze=h.0.*", "train.frozen=int8"}},
@@ -37,7 +38,7 @@ static const flip_model flip_models[] = {
      {"model=mlp", "net.hidden=24", "precision=bf16", "train.optimizer=lamb", "train.accumulate=2",
       "data.samples=2000"}},
 };
-enum { FLIP_MODELS = 6 };
+enum { FLIP_MODELS = 7 };
 
 typedef struct flips {
     mixt__rng rng;
@@ -66,18 +67,19 @@ static void flip_add(flip_piece *list, int *count, void *data, int64_t bytes, co
 /** Those of one role of the trainer. @return how many */
 static int flip_pieces(mixt__trainer *t, int role, flip_piece *list)
 {
-    static const char *const names[] = {[MIXT_PARAM_WEIGHT] = "weights",
-                                        [MIXT_PARAM_MOMENT1] = "first moments",
-                                        [MIXT_PARAM_MOMENT2] = "second moments",
-                                        [MIXT_PARAM_STATE] = "running statistics",
-                                        [MIXT_PARAM_KEPT] = "running statistics"};
+    static const char *const names[] = {
+        [MIXT_PARAM_WEIGHT] = "weights",           [MIXT_PARAM_MOMENT1] = "first moments",
+        [MIXT_PARAM_MOMENT2] = "second moments",   [MIXT_PARAM_WIDE] = "first moments",
+        [MIXT_PARAM_WIDE + 1] = "second moments",  [MIXT_PARAM_SCALE] = "first moments",
+        [MIXT_PARAM_SCALE + 1] = "second moments", [MIXT_PARAM_STATE] = "running statistics",
+        [MIXT_PARAM_KEPT] = "running statistics"};
     const mixt__params *p = t->params;
     const mixt__param_role *r = &p->roles[role];
     int count = 0;
     if (role == MIXT_PARAM_GRADIENT) // stands for the control block here
         flip_add(list, &count, t->control, sizeof *t->control, "", "control block");
     for (int32_t i = 0; i < p->count && role != MIXT_PARAM_GRADIENT && r->data; i++) {
-        int64_t bytes = p->table[i].count * (int64_t)mixt_dtype_size(r->format);
+        int64_t bytes = mixt__role_elements(r, p->table[i].count) * (int64_t)mixt_dtype_size(r->format);
         bool copy = role >= MIXT_PARAM_COPY && role < MIXT_PARAM_FROZEN;
         if (copy && (int)p->copies[i].dtype == role - MIXT_PARAM_COPY && p->frozen.home[i] != p->copies[i].dtype)
             flip_add(list, &count, mixt__role_at(r, p->copies[i].offset), bytes, p->table[i].name,
@@ -96,7 +98,7 @@ static mixt_status flip_one(flips *f, mixt__trainer *t)
     int roles[MIXT_PARAM_ROLES], count = 0;
     for (int role = 0; role < MIXT_PARAM_ROLES; role++) {
         bool state = role <= MIXT_PARAM_STATE || role == MIXT_PARAM_KEPT || role == MIXT_PARAM_GRADIENT ||
-                     role >= MIXT_PARAM_COPY;
+                     mixt__params_space_of(role) >= 0 || role >= MIXT_PARAM_COPY;
         if (state && flip_pieces(t, role, list))
             roles[count++] = role;
     }

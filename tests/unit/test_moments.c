@@ -96,7 +96,8 @@ static void start(fixture *f, mixt__optimizer_kind kind)
     u->weight = (mixt__update_role){.data = mixt__alloc(PADDED * 4), .format = MIXT_DTYPE_FP32};
     u->gradient = (mixt__update_role){.data = mixt__alloc(PADDED * 4), .format = MIXT_DTYPE_FP32};
     for (int i = 0; i < 2; i++)
-        u->moments[i] = (mixt__update_role){mixt__alloc(PADDED * 2), MIXT_DTYPE_BF16, i == 1, 5};
+        u->moments[i] = (mixt__update_role){
+            .data = mixt__alloc(PADDED * 2), .format = MIXT_DTYPE_BF16, .stochastic = i == 1, .key = 5};
     u->stats = f->stats;
     u->control = &f->control;
     u->workspace = mixt__alloc(1 << 16);

@@ -207,6 +207,7 @@ const mixt__backend mixt__backend_cpu = {
     .update_workspace = update_workspace,
     .gradient_stats = gradient_stats,
     .update_chunk = MIXT_CPU_CHUNK,
+    .coded_moments = true,
     .join_stats = mixt__cpu_join_stats,
     .step_control = step_control,
     .optimizer_step = optimizer_step,

@@ -1,6 +1,8 @@
 /* Cutting the flat arenas into groups and slices. */
 #include "train/dist/owners.h"
 
+#include "num/blocks.h"
+
 #include <string.h>
 
 enum { GRAIN = 16 };
@@ -104,6 +106,8 @@ mixt__segment mixt__owners_segment(const mixt__params *p, int64_t s, int64_t beg
     int64_t from = cut.offset > begin ? cut.offset : begin, to = cut.offset + cut.count;
     to = to < end ? to : end;
     cut.low_offset += from - cut.offset;
+    cut.moment_offset += from - cut.offset;
+    cut.scale_offset += (from - cut.offset) / MIXT_BLOCK;
     cut.first += from - cut.offset;
     cut.offset = from;
     cut.count = to > from ? to - from : 0;

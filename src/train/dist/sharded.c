@@ -46,6 +46,21 @@ static void list_slices(const mixt__trainer *t, mixt__param_slice *slices)
     }
 }
 
+/** Elements of the spaces of moments in codes that any rank has, at most. */
+static void measure_spaces(const mixt__trainer *t, int64_t room[MIXT_SPACES])
+{
+    const mixt__owners *o = &t->ranks.shards.owners;
+    const mixt__params *p = t->params;
+    for (int space = 0; space < MIXT_SPACES && p->codes.begin[space]; space++)
+        for (int64_t rank = 0; rank < o->ranks; rank++) {
+            int64_t own = 0;
+            for (int64_t g = 0; g < o->groups; g++)
+                own += mixt__params_in_space(p, space, mixt__owners_cut(o, p, g, rank + 1)) -
+                       mixt__params_in_space(p, space, mixt__owners_cut(o, p, g, rank));
+            room[space] = own > room[space] ? own : room[space];
+        }
+}
+
 static mixt_status share_out(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
@@ -56,6 +71,7 @@ static mixt_status share_out(mixt__trainer *t)
     shard.place = mixt__gather_address;
     shard.gradients = mixt__sharded_gradients(r) && mixt__ranks_passes(t) == 1 &&
                       shard.window + shard.room < t->params->total; // else they are summed where they are made
+    measure_spaces(t, shard.space_room);
     shard.slices = mixt__alloc((size_t)(shard.slice_count + 1) * sizeof *shard.slices);
     shard.window_at = mixt__alloc((size_t)(t->params->segment_count + 1) * sizeof *shard.window_at);
     mixt_status status = MIXT_ERROR_MEMORY;
@@ -78,7 +94,8 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     int64_t ranks = t->settings.ranks;
     if (!r->shards.zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
-    bool cut = r->shards.zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
+    bool blocks = t->params->codes.begin[0];                          // which no cut may part
+    bool cut = r->shards.zero >= 2 || mixt__lamb_shared(t) || blocks; // whose sums are put together
     int64_t limit = r->shards.zero >= 2 ? group_limit(t->params, r) : 0,
             chunk = cut ? t->device->backend->update_chunk : 0;
     MIXT_TRY(mixt__owners_make(&r->shards.owners, t->params, ranks, limit, chunk));
@@ -314,6 +331,18 @@ mixt_status mixt__sharded_finish(mixt__ranks *r)
 
 /* ---- the own slices ---- */
 
+/** Moments in codes, of a part of a segment: in this rank's arenas. */
+static void place_moments(const mixt__params *p, int64_t group, mixt__segment *cut)
+{
+    const mixt__params_codes *c = &p->codes;
+    if (!c->begin[0])
+        return;
+    const mixt__param_slice *moments = &c->slices[cut->coded ? MIXT_SPACE_CODES : MIXT_SPACE_WIDE][group];
+    const mixt__param_slice *scales = &c->slices[MIXT_SPACE_SCALES][group];
+    cut->moment_offset -= moments->begin - moments->at;
+    cut->scale_offset -= scales->begin - scales->at;
+}
+
 void mixt__sharded_list(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
@@ -330,6 +359,7 @@ void mixt__sharded_list(mixt__trainer *t)
                 continue;
             int64_t made = cut.offset; // all gradients are there, or the own
             cut.offset -= slice->begin - slice->at;
+            place_moments(p, g, &cut);
             made = p->shard.gradients ? cut.offset : made;
             cut.low = p->shard.masters ? MIXT_DTYPE_NONE : cut.low; // it is rounded when it is gathered
             r->shards.own[own++] = cut;
@@ -484,11 +514,14 @@ static mixt_status collect(mixt__trainer *t, const mixt__param_role *role, const
 {
     mixt__ranks *r = &t->ranks;
     size_t unit = mixt_dtype_size(role->format);
+    int space = mixt__params_space_of((int)(role - t->params->roles));
     for (int64_t g = 0; g < r->shards.owners.groups; g++) {
         mixt__owners_cuts(&r->shards.owners, t->params, g, r->shards.cuts);
-        MIXT_TRY(mixt__group_collect_parts(r->group, own + mixt__role_size(role, t->params->shard.slices[g].at),
-                                           all ? all + mixt__role_size(role, r->shards.owners.begins[g]) : NULL,
-                                           r->shards.cuts, unit));
+        for (int64_t rank = 0; space >= 0 && t->params->codes.begin[space] && rank <= r->shards.owners.ranks; rank++)
+            r->shards.cuts[rank] = mixt__params_in_space(t->params, space, r->shards.cuts[rank]);
+        MIXT_TRY(mixt__group_collect_parts(r->group, own + mixt__role_size(role, role->slices[g].at),
+                                           all ? all + mixt__role_size(role, r->shards.cuts[0]) : NULL, r->shards.cuts,
+                                           unit));
     }
     return MIXT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "backend/control.h"
 #include "backend/cpu/update/loops.h"
+#include "backend/cpu/update/moments.h"
 #include "backend/cpu/update/segment_chunks.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -45,8 +46,10 @@ static void add_all(const mixt__update *update, const mixt__segment_chunk *chunk
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
     sums[MIXT_SUMMED_WEIGHT][0] += sum_of(&update->weight, segment, chunk);
-    sums[MIXT_SUMMED_MOMENT1][0] += sum_of(&update->moments[0], segment, chunk);
-    sums[MIXT_SUMMED_MOMENT2][0] += sum_of(&update->moments[1], segment, chunk);
+    for (int i = 0; i < 2; i++) {
+        mixt__moment m = mixt__moment_at(update, i, segment, chunk->begin);
+        sums[MIXT_SUMMED_MOMENT1 + i][0] += mixt__moment_sum(&m, chunk->count);
+    }
     sums[MIXT_SUMMED_COPY][0] += sum_of_copy(update, chunk);
 }
 

@@ -43,6 +43,7 @@ typedef struct mixt__update_block {
     void *low; // copy of the weights that is rounded anew, in BF16 or FP16; NULL: none
     mixt_dtype low_format;
     int64_t count;
+    bool apart[2];          // m, v: memory of their own is summed elsewhere
     mixt__chunk_sums *sums; // of all of these but g, as 64-bit words from the arrays' begin; NULL: nobody sums
 } mixt__update_block;
 

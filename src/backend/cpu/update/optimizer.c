@@ -8,23 +8,21 @@
  *   LAMB      u = Adam's quotient + d·w; w -= lr·r·u with r = |w|/|u| over the segment, 1 when either norm is 0
  * LAMB needs two passes: moments and norms, then weights. A skipped step returns before anything is touched.
  *
- * Moments in BF16 are widened, updated in FP32 and rounded again, block by block. The weights' step is made from the
- * moments before they are rounded (LAMB's second pass: after). The second moment is rounded stochastically: with beta2
- * of 0.999 its decay is less than half a unit in BF16's last place, which rounding to the nearest would always lose.
+ * Moments in BF16 and in codes are widened, updated in FP32 and rounded again, block by block (moments.h). The weights'
+ * step is made from the moments before they are rounded (LAMB's second pass: after).
  */
 #include "backend/cpu/update/training.h"
 
 #include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
-#include "base/rng.h"
+#include "backend/cpu/update/moments.h"
 #include "base/status.h"
-#include "num/num.h"
-#include "num/stochastic.h"
+#include "num/blocks.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { NARROW_BLOCK = 512 }; // still in the first-level cache when it is rounded
+enum { NARROW_BLOCK = 1024 }; // still in the first-level cache when it is rounded; whole blocks of codes
 
 _Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes per chunk");
 
@@ -70,101 +68,49 @@ static float *fp32_at(const mixt__update_role *role, int64_t at)
     return role->data ? (float *)role->data + at : NULL;
 }
 
-/* ---- moments in a narrower format: a block at a time, in the first-level cache ---- */
+/* ---- a block: its arrays, and the sums of what is read and written: of FP32 in the loops' registers, of the rest in
+ * the first-level cache ---- */
 
-static bool is_narrow(const mixt__update_role *role)
+typedef struct work {
+    mixt__update_block block;
+    mixt__moment moments[2];
+} work;
+
+static void sum_narrow(const work *w, uint64_t sums[MIXT_SUMMED][MIXT_SUM_PARTS])
 {
-    return role->data && role->format != MIXT_DTYPE_FP32;
+    for (int i = 0; i < 2; i++)
+        if (w->block.apart[i])
+            sums[MIXT_SUMMED_MOMENT1 + i][0] += mixt__moment_sum(&w->moments[i], w->block.count);
 }
 
-static char *narrow_at(const mixt__update_role *role, int64_t at)
+/** Opens a block of a chunk. @param done elements of the chunk before it @param room (2) for as many elements
+ *  @param writes whether moments are written */
+static void begin(work *w, const mixt__update *update, const mixt__segment_chunk *chunk, int64_t done, int64_t count,
+                  float *const room[2], bool writes)
 {
-    return (char *)role->data + at * (int64_t)mixt_dtype_size(role->format);
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    int64_t inside = chunk->begin + done, at = segment->offset + inside;
+    for (int i = 0; i < 2; i++)
+        w->moments[i] = mixt__moment_at(update, i, segment, inside);
+    w->block = (mixt__update_block){.w = fp32_at(&update->weight, at),
+                                    .g = fp32_at(&update->gradient, at),
+                                    .m = mixt__moment_open(&w->moments[0], count, room[0]),
+                                    .v = mixt__moment_open(&w->moments[1], count, room[1]),
+                                    .count = count,
+                                    .sums = chunk->sums};
+    for (int i = 0; i < 2; i++)
+        w->block.apart[i] = mixt__moment_is_narrow(&w->moments[i]);
+    if (chunk->sums && writes)
+        sum_narrow(w, chunk->sums->read);
 }
 
-/** A block of a role as FP32: where it stands, or widened. @param room for a block */
-static float *open_block(const mixt__update_role *role, int64_t at, int64_t count, float *room)
+/** Behind the loop. */
+static void end(const work *w, bool writes)
 {
-    if (!is_narrow(role))
-        return fp32_at(role, at);
-    mixt__widen(role->format)(room, narrow_at(role, at), count);
-    return room;
-}
-
-/** What was computed, back to where it stands. @param first number of the block's first element among all ranks' */
-static void close_block(const mixt__update *update, const mixt__update_role *role, int64_t at, int64_t first,
-                        int64_t count, const float *room)
-{
-    if (!is_narrow(role))
-        return;
-    if (role->stochastic)
-        mixt__stochastic_bf16((uint16_t *)(void *)narrow_at(role, at), room, count,
-                              mixt__rng_key(role->key, (uint64_t)update->control->step, 0), first);
-    else
-        mixt__narrow(role->format)(narrow_at(role, at), room, count);
-}
-
-/** @param m, v rooms for as many elements */
-static mixt__update_block block_of(const mixt__update *update, int64_t at, int64_t count, float *m, float *v)
-{
-    return (mixt__update_block){.w = fp32_at(&update->weight, at),
-                                .g = fp32_at(&update->gradient, at),
-                                .m = open_block(&update->moments[0], at, count, m),
-                                .v = open_block(&update->moments[1], at, count, v),
-                                .count = count};
-}
-
-/** @param first number of the block's first element among all ranks' */
-static void close_moments(const mixt__update *update, const mixt__update_block *block, int64_t at, int64_t first)
-{
-    close_block(update, &update->moments[0], at, first, block->count, block->m);
-    close_block(update, &update->moments[1], at, first, block->count, block->v);
-}
-
-/* ---- sums of what is read and written: of FP32 in the loops' registers, of the rest in the first-level cache ---- */
-
-static const int moment_word[2] = {MIXT_SUMMED_MOMENT1, MIXT_SUMMED_MOMENT2};
-
-static void sum_narrow(const mixt__update *update, int64_t at, int64_t count,
-                       uint64_t sums[MIXT_SUMMED][MIXT_SUM_PARTS])
-{
-    for (int i = 0; i < 2; i++) {
-        const mixt__update_role *role = &update->moments[i];
-        if (is_narrow(role))
-            sums[moment_word[i]][0] +=
-                mixt__words_sum(narrow_at(role, at), (size_t)count * mixt_dtype_size(role->format));
-    }
-}
-
-/** Before a loop: what it is to sum. @param found receives what it sums where a moment is narrow, and not of that */
-static void begin_sums(const mixt__update *update, int64_t at, bool moments, mixt__update_block *block,
-                       mixt__chunk_sums *sums, mixt__chunk_sums *found)
-{
-    bool narrow = is_narrow(&update->moments[0]) || is_narrow(&update->moments[1]);
-    if (sums && narrow) {
-        memset(found, 0, sizeof *found);
-        if (moments)
-            sum_narrow(update, at, block->count, sums->read);
-    }
-    block->sums = sums && narrow ? found : sums;
-}
-
-/** Behind it. */
-static void end_sums(const mixt__update *update, int64_t at, bool moments, const mixt__update_block *block,
-                     mixt__chunk_sums *sums)
-{
-    if (block->sums == sums)
-        return;
-    for (int what = 0; what < MIXT_SUMMED; what++) {
-        bool other = (what == MIXT_SUMMED_MOMENT1 && is_narrow(&update->moments[0])) ||
-                     (what == MIXT_SUMMED_MOMENT2 && is_narrow(&update->moments[1])); // of the room
-        for (int k = 0; k < MIXT_SUM_PARTS && !other; k++) {
-            sums->read[what][k] += block->sums->read[what][k];
-            sums->written[what][k] += block->sums->written[what][k];
-        }
-    }
-    if (moments)
-        sum_narrow(update, at, block->count, sums->written);
+    for (int i = 0; i < 2 && writes; i++)
+        mixt__moment_close(&w->moments[i], w->block.count, i ? w->block.v : w->block.m);
+    if (w->block.sums && writes)
+        sum_narrow(w, w->block.sums->written);
 }
 
 /* LAMB's workspace: two sums a chunk, then one ratio a segment. */
@@ -180,16 +126,12 @@ static float *ratios(const mixt__update *update)
 
 static void lamb_first(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
-    const mixt__segment *segment = &update->segments[chunk->segment];
-    mixt__rule rule = rule_of(update, segment);
-    int64_t at = segment->offset + chunk->begin, first = segment->first + chunk->begin;
-    float room[2][MIXT_CPU_CHUNK];
-    mixt__chunk_sums found;
-    mixt__update_block block = block_of(update, at, chunk->count, room[0], room[1]);
-    begin_sums(update, at, true, &block, chunk->sums, &found);
-    mixt__optimizer_loops_get()->lamb_moments(&rule, &block, chunk_sums(update, chunk->index));
-    close_moments(update, &block, at, first);
-    end_sums(update, at, true, &block, chunk->sums);
+    mixt__rule rule = rule_of(update, &update->segments[chunk->segment]);
+    float m[MIXT_CPU_CHUNK], v[MIXT_CPU_CHUNK];
+    work w;
+    begin(&w, update, chunk, 0, chunk->count, (float *const[2]){m, v}, true);
+    mixt__optimizer_loops_get()->lamb_moments(&rule, &w.block, chunk_sums(update, chunk->index));
+    end(&w, true);
 }
 
 float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
@@ -235,22 +177,26 @@ static void apply_block(const mixt__update *update, const mixt__segment_chunk *c
                         int64_t done, int64_t count)
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
-    int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
+    int64_t inside = chunk->begin + done;
     bool writes = update->optimizer.kind != MIXT_OPTIMIZER_LAMB; // which has made its moments before
-    float room[2][NARROW_BLOCK];
-    mixt__chunk_sums found;
-    mixt__update_block block = block_of(update, at, count, room[0], room[1]);
+    float m[NARROW_BLOCK], v[NARROW_BLOCK];
+    work w;
+    begin(&w, update, chunk, done, count, (float *const[2]){m, v}, writes);
     if (is_in_loop(segment->low)) {
-        block.low = (uint16_t *)update->low[segment->low] + segment->low_offset + in_segment;
-        block.low_format = segment->low;
+        w.block.low = (uint16_t *)update->low[segment->low] + segment->low_offset + inside;
+        w.block.low_format = segment->low;
     }
-    begin_sums(update, at, writes, &block, chunk->sums, &found);
-    loop_of (&update->optimizer)(rule, &block);
-    if (writes)
-        close_moments(update, &block, at, segment->first + in_segment);
-    if (segment->low != MIXT_DTYPE_NONE && !block.low)
-        round_copy(update, segment, in_segment, &block, chunk->sums);
-    end_sums(update, at, writes, &block, chunk->sums);
+    mixt__update_fn *loop = loop_of(&update->optimizer);
+    loop(rule, &w.block);
+    if (segment->low != MIXT_DTYPE_NONE && !w.block.low)
+        round_copy(update, segment, inside, &w.block, chunk->sums);
+    end(&w, writes);
+}
+
+static bool is_narrow(const mixt__update *update, const mixt__segment *segment)
+{
+    mixt__moment m = mixt__moment_at(update, 0, segment, 0), v = mixt__moment_at(update, 1, segment, 0);
+    return mixt__moment_is_narrow(&m) || mixt__moment_is_narrow(&v);
 }
 
 static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
@@ -259,8 +205,7 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
     mixt__rule rule = rule_of(update, segment);
     if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB)
         rule.lr *= ratios(update)[chunk->segment];
-    bool whole = !is_narrow(&update->moments[0]) && !is_narrow(&update->moments[1]) &&
-                 (segment->low == MIXT_DTYPE_NONE || is_in_loop(segment->low));
+    bool whole = !is_narrow(update, segment) && (segment->low == MIXT_DTYPE_NONE || is_in_loop(segment->low));
     int64_t step = whole ? chunk->count : NARROW_BLOCK;
     for (int64_t done = 0; done < chunk->count; done += step)
         apply_block(update, chunk, &rule, done, chunk->count - done < step ? chunk->count - done : step);
@@ -271,10 +216,11 @@ static mixt_status check(const mixt__update *update)
     int moments = mixt__optimizer_moments(&update->optimizer);
     for (int i = 0; i < moments; i++) {
         const mixt__update_role *role = &update->moments[i];
+        bool codes = role->scales && mixt__blocks_possible(role->format);
         if (!role->data)
             return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them",
                               moments);
-        if (role->format != MIXT_DTYPE_FP32 && role->format != MIXT_DTYPE_BF16)
+        if (role->format != MIXT_DTYPE_FP32 && role->format != MIXT_DTYPE_BF16 && !codes)
             return mixt__fail(MIXT_ERROR_DTYPE, "no moments in %s are possible", mixt_dtype_name(role->format));
     }
     for (int64_t i = 0; i < update->segment_count; i++) {

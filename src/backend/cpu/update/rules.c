@@ -258,14 +258,16 @@ INLINE void add_low(uint64_t *dst, const half_words *sum)
     memcpy(dst, &all, sizeof all);
 }
 
-INLINE void give(const sums *s, mixt__chunk_sums *dst)
+INLINE void give(const sums *s, const mixt__update_block *b)
 {
     for (int i = 0; i < 2; i++) {
-        uint64_t(*to)[MIXT_SUM_PARTS] = i ? dst->written : dst->read;
+        uint64_t(*to)[MIXT_SUM_PARTS] = i ? b->sums->written : b->sums->read;
         add(to[MIXT_SUMMED_WEIGHT], &s->w[i]);
-        add(to[MIXT_SUMMED_MOMENT1], &s->m[i]);
-        add(to[MIXT_SUMMED_MOMENT2], &s->v[i]);
         add_low(to[MIXT_SUMMED_COPY], &s->low[i]);
+        if (!b->apart[0])
+            add(to[MIXT_SUMMED_MOMENT1], &s->m[i]);
+        if (!b->apart[1])
+            add(to[MIXT_SUMMED_MOMENT2], &s->v[i]);
     }
 }
 
@@ -357,7 +359,7 @@ INLINE void run(const mixt__rule *rule, const mixt__update_block *block, rule_fn
     if (whole < b.count)
         finish(&r, &b, whole, fn, a, &s, &x);
     if (summed)
-        give(&s, b.sums);
+        give(&s, &b);
 }
 
 /** A loop of a rule, with sums and without. */
@@ -419,7 +421,7 @@ INLINE void run_norms(const mixt__rule *rule, const mixt__update_block *block, b
         add_squares(&updates, update);
     }
     if (summed)
-        give(&s, b.sums);
+        give(&s, &b);
     norms[0] = total_squares(&weights);
     norms[1] = total_squares(&updates);
 }
