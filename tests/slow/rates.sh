@@ -29,7 +29,7 @@ Y
 [ -z "$only" ] || { grep -E "^(${only// /|}) " models >some; mv some models; }
 # kinds that were found, in their order
 found() { sed -n 's/.*"kind":"diagnosis".*"found":"\([^"]*\)".*/\1/p' "$1/events.jsonl" | paste -sd ' '; }
-decided() { grep '"kind":"decision"' "$1/events.jsonl" | grep -v '"from":"auto"' | sed 's/.*"from":"\{0,1\}\([^",]*\).*"to":"\([^"]*\)","action":"\([a-z]*\)".*/\3 \1>\2/' | paste -sd ,; }
+decided() { grep '"kind":"decision"' "$1/events.jsonl" | grep -v '"step":0,.*"cause":null' | sed 's/.*"from":"\{0,1\}\([^",]*\).*"to":"\([^"]*\)","action":"\([a-z]*\)".*/\3 \1>\2/' | paste -sd ,; }
 all=0 right=0
 printf '%-9s %7s %6s %9s %9s  %-5s %s\n' model rate status first last right 'found; decided'
 while IFS='|' read -r name lr yaml; do
