@@ -13,7 +13,7 @@ Y
 "$mixt" train base.yaml out=base -q 2>err || fail "a model to begin with: $(cat err)"
 "$mixt" export base --out folder >/dev/null 2>err || fail "its folder: $(cat err)"
 for i in $(seq 24); do
-    echo "{\"prompt\": \"item $((i % 7))\", \"chosen\": \" is $((i % 5)) good\", \"rejected\": \" was bad $((i % 3))\"}"
+    echo "{\"prompt\": \"item $((i % 7))\", \"chosen\": \" is $((i % 5)) good$( [ $i = 1 ] && echo " and more than that")\", \"rejected\": \" was bad $((i % 3))\"}"
 done >pairs.jsonl
 quick=(--base fp32 -q train.epochs=0 train.batch=4 train.lr=0.01 data.val_fraction=0.2 train.log_every=1 train.validate_every=6 train.warmup=0)
 
@@ -32,6 +32,7 @@ cmp one/reference.safetensors all/reference.safetensors || fail "all weights hav
 tune pairs.jsonl --preference --out four --base nf4 train.steps=2
 for run in one all; do
     "$mixt" eval $run --json >eval.json 2>err || fail "eval of $run: $(cat err)"
+    grep -q 'is not the data' err && fail "$run: its own data are taken for others: $(cat err)"
     awk -v a="$(grep -o '"loss":[0-9.e-]*' eval.json | cut -d: -f2)" -v b="$(grep -o '"val_loss":[0-9.e-]*' $run/metrics.jsonl | tail -1 | cut -d: -f2)" \
         'BEGIN { exit !(a > 0 && (a - b)^2 < 1e-10) }' || fail "$run: $(cat eval.json) is not what training said: $(tail -1 $run/metrics.jsonl)"
 done

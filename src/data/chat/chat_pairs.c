@@ -9,20 +9,19 @@
 
 enum { IDS, POSITIONS, NEXT, SIDE, REFERENCE, TARGET };
 
-static int64_t longest_of(const mixt__chat_set *set)
+/** Tokens of a row: twice the longest text, so that another set of the same shape cuts texts where this one did. */
+static int64_t places_of(const mixt__chat_set *set)
 {
     int64_t longest = 0;
-    for (int64_t i = 0; i + 1 < set->count; i += 2) {
-        int64_t both = set->sample[i].count + set->sample[i + 1].count - 2;
-        longest = both > longest ? both : longest;
-    }
-    return longest;
+    for (int64_t i = 0; i < set->count; i++)
+        longest = set->sample[i].count > longest ? set->sample[i].count : longest;
+    return 2 * (longest - 1);
 }
 
 mixt_status mixt__chat_pairs_describe(mixt_data *data, const mixt__chat_state *state, int64_t places)
 {
     mixt_data_info *info = &data->info;
-    int64_t seq = places ? places : longest_of(&state->set);
+    int64_t seq = places ? places : places_of(&state->set);
     mixt_data_array *arrays = mixt__arena_alloc(&data->arena, MIXT_PAIR_ARRAYS * sizeof *arrays);
     if (!arrays)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s:%s: no memory for its samples", data->kind->name, data->path);

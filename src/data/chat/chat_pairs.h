@@ -6,7 +6,7 @@
 
 enum { MIXT_PAIR_ARRAYS = 6 };
 
-/** Arrays and samples of a set of pairs. @param places tokens of a row; 0: as many as the longest pair needs */
+/** Arrays and samples of a set of pairs. @param places tokens of a row; 0: as many as two of the longest text need */
 mixt_status mixt__chat_pairs_describe(mixt_data *data, const mixt__chat_state *state, int64_t places);
 /** A row of `places` tokens: both texts, and how much likelier the reference finds the first. */
 void mixt__chat_pairs_read(const mixt__chat_state *state, int64_t index, int64_t places, char *const *at);
