@@ -19,15 +19,30 @@
 typedef struct shape {
     const char *name;
     int64_t n, size, c, o, kernel, stride, pad;
+    int64_t groups; // 0: one
 } shape;
 
 static const shape shapes[] = {
-    {"convnet 1", 64, 28, 1, 32, 3, 1, 1},           {"convnet 2", 64, 14, 32, 64, 3, 1, 1},
-    {"resnet 7x7/2", 4, 224, 3, 64, 7, 2, 3},        {"resnet 56 3x3", 4, 56, 64, 64, 3, 1, 1},
-    {"resnet 56 1x1 up", 4, 56, 64, 256, 1, 1, 0},   {"resnet 56 1x1 down", 4, 56, 256, 64, 1, 1, 0},
-    {"resnet 56 3x3/2", 4, 56, 128, 128, 3, 2, 1},   {"resnet 56 1x1/2", 4, 56, 256, 512, 1, 2, 0},
-    {"resnet 28 3x3", 4, 28, 128, 128, 3, 1, 1},     {"resnet 14 3x3", 4, 14, 256, 256, 3, 1, 1},
-    {"resnet 14 1x1 up", 4, 14, 256, 1024, 1, 1, 0}, {"resnet 7 3x3", 4, 7, 512, 512, 3, 1, 1},
+    {"convnet 1", 64, 28, 1, 32, 3, 1, 1},
+    {"convnet 2", 64, 14, 32, 64, 3, 1, 1},
+    {"resnet 7x7/2", 4, 224, 3, 64, 7, 2, 3},
+    {"resnet 56 3x3", 4, 56, 64, 64, 3, 1, 1},
+    {"resnet 56 1x1 up", 4, 56, 64, 256, 1, 1, 0},
+    {"resnet 56 1x1 down", 4, 56, 256, 64, 1, 1, 0},
+    {"resnet 56 3x3/2", 4, 56, 128, 128, 3, 2, 1},
+    {"resnet 56 1x1/2", 4, 56, 256, 512, 1, 2, 0},
+    {"resnet 28 3x3", 4, 28, 128, 128, 3, 1, 1},
+    {"resnet 14 3x3", 4, 14, 256, 256, 3, 1, 1},
+    {"resnet 14 1x1 up", 4, 14, 256, 1024, 1, 1, 0},
+    {"resnet 7 3x3", 4, 7, 512, 512, 3, 1, 1},
+    {"depthwise 112 3x3", 4, 112, 16, 16, 3, 1, 1, 16},
+    {"depthwise 56 3x3/2", 4, 56, 72, 72, 3, 2, 1, 72},
+    {"depthwise 28 5x5", 4, 28, 120, 120, 5, 1, 2, 120},
+    {"depthwise 14 3x3", 4, 14, 480, 480, 3, 1, 1, 480},
+    {"depthwise 14 5x5/2", 4, 14, 672, 672, 5, 2, 2, 672},
+    {"depthwise 7 5x5", 4, 7, 960, 960, 5, 1, 2, 960},
+    {"depthwise 28 7x7", 4, 28, 192, 192, 7, 1, 3, 192},
+    {"groups 56 3x3", 4, 56, 128, 128, 3, 1, 1, 32},
 };
 
 typedef struct problem {
@@ -55,9 +70,11 @@ static mixt__tensor tensor(mixt_dtype dtype, int rank, const int64_t *dims)
 static problem make_problem(const shape *s, mixt_dtype dtype)
 {
     int64_t out = (s->size + 2 * s->pad - s->kernel) / s->stride + 1;
-    problem p = {.attrs = {s->kernel, s->kernel, s->stride, s->pad, true, s->size, s->size}};
+    const mixt__conv_axis axis = {s->kernel, s->stride, 1, s->pad, s->pad, s->size};
+    int64_t groups = s->groups ? s->groups : 1;
+    problem p = {.attrs = {.h = axis, .w = axis, .groups = groups, .bias = true}};
     p.src = tensor(dtype, 4, (int64_t[]){s->n, s->size, s->size, s->c});
-    p.weight = tensor(dtype, 4, (int64_t[]){s->o, s->kernel, s->kernel, s->c});
+    p.weight = tensor(dtype, 4, (int64_t[]){s->o, s->kernel, s->kernel, s->c / groups});
     p.grad_weight = tensor(MIXT_DTYPE_FP32, 4, p.weight.shape.dims);
     p.dst = tensor(dtype, 4, (int64_t[]){s->n, out, out, s->o});
     p.bias = tensor(MIXT_DTYPE_FP32, 1, &s->o);
@@ -114,7 +131,7 @@ static void bench_op(const shape *s, const mixt__op *op, const mixt__kernel *con
                      int in_count, mixt__tensor *out, const problem *p)
 {
     int64_t rows = p->dst.shape.dims[0] * p->dst.shape.dims[1] * p->dst.shape.dims[2];
-    double flops = 2.0 * (double)(rows * s->o * s->kernel * s->kernel * s->c);
+    double flops = 2.0 * (double)(rows * s->o * s->kernel * s->kernel * s->c / (s->groups ? s->groups : 1));
     printf("%-20s %-20s", s->name, op->name);
     for (; *kernels && strcmp((*kernels)->name, "plain") != 0; kernels++) {
         mixt__call call = {

@@ -341,17 +341,30 @@ MIXT_API mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_valu
 
 typedef struct mixt_pool_options {
     size_t struct_size;
-    int64_t size;     /**< window height and width; required */
-    int64_t stride;   /**< default MIXT_AUTO: size */
-    int64_t pad;      /**< default 0 */
-    int64_t size_d;   /**< depth of the window, of (N, D, H, W, C) only; default MIXT_AUTO: size */
-    int64_t stride_d; /**< of depth; default MIXT_AUTO: size_d */
-    int64_t pad_d;    /**< of depth; default 0 */
+    int64_t size;               /**< window height and width; required */
+    int64_t stride;             /**< default MIXT_AUTO: size */
+    int64_t pad;                /**< default 0 */
+    int64_t size_d;             /**< depth of the window, of (N, D, H, W, C) only; default MIXT_AUTO: size */
+    int64_t stride_d;           /**< of depth; default MIXT_AUTO: size_d */
+    int64_t pad_d;              /**< of depth; default 0 */
+    int64_t size_h, size_w;     /**< default MIXT_AUTO: size */
+    int64_t stride_h, stride_w; /**< default MIXT_AUTO: stride */
+    int64_t dilation;           /**< from one element of the window to the next; default 1 */
+    int64_t dilation_d, dilation_h, dilation_w;       /**< default MIXT_AUTO: dilation */
+    int64_t pad_front, pad_back;                      /**< of depth; default MIXT_AUTO: pad_d */
+    int64_t pad_top, pad_bottom, pad_left, pad_right; /**< default MIXT_AUTO: pad */
+    bool ceil;      /**< a last window that begins inside counts, though it ends beyond the padding */
+    bool count_pad; /**< averages divide by the padding's elements too */
 } mixt_pool_options;
 MIXT_API void mixt_pool_options_default(mixt_pool_options *options, size_t size);
 #define MIXT_DEFAULTS_mixt_pool_options                                                                                \
-    .struct_size = sizeof(mixt_pool_options), .stride = MIXT_AUTO, .size_d = MIXT_AUTO, .stride_d = MIXT_AUTO
-/** Over windows of (N, H, W, C), or of (N, D, H, W, C). Averages divide by the elements that are not padding. */
+    .struct_size = sizeof(mixt_pool_options), .stride = MIXT_AUTO, .size_d = MIXT_AUTO, .stride_d = MIXT_AUTO,         \
+    .size_h = MIXT_AUTO, .size_w = MIXT_AUTO, .stride_h = MIXT_AUTO, .stride_w = MIXT_AUTO, .dilation = 1,             \
+    .dilation_d = MIXT_AUTO, .dilation_h = MIXT_AUTO, .dilation_w = MIXT_AUTO, .pad_front = MIXT_AUTO,                 \
+    .pad_back = MIXT_AUTO, .pad_top = MIXT_AUTO, .pad_bottom = MIXT_AUTO, .pad_left = MIXT_AUTO,                       \
+    .pad_right = MIXT_AUTO
+/** Over windows of (N, T, C), (N, H, W, C) or (N, D, H, W, C); of the first, options of width count. Averages divide by
+ *  the elements that are not padding. */
 MIXT_API mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 MIXT_API mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 #define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), MIXT_OPTIONS_AT(mixt_pool_options, __VA_ARGS__))

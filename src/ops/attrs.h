@@ -143,10 +143,17 @@ static inline const char *mixt__conv_unusual(const mixt__conv *v, bool uneven)
 
 typedef enum mixt__pool_kind { MIXT_POOL_MAX, MIXT_POOL_AVG } mixt__pool_kind;
 
+/** A window along one axis. A dilation of 0 is one of 1; pad, pad_end: before and behind. */
+typedef struct mixt__pool_axis {
+    int64_t size, stride, dilation, pad, pad_end;
+} mixt__pool_axis;
+
 typedef struct mixt__pool_attrs {
     mixt__pool_kind kind;
-    int64_t size, stride, pad;       // averages divide by the number of real elements in the window
-    int64_t size_d, stride_d, pad_d; // of depth, in (N, D, H, W, C) only
+    mixt__pool_axis h, w;
+    mixt__pool_axis d; // of depth, in (N, D, H, W, C) only; else all 0
+    bool ceil;         // a last window may reach beyond the padding, if it begins before that
+    bool count_pad;    // averages divide by the window's elements in source and padding, else by those in the source
 } mixt__pool_attrs;
 
 /** masked: input 5 of batch_norm and of its gradient is a mask, FP32, of src's first dimensions. Rows where it is 0 do
@@ -210,6 +217,42 @@ typedef struct mixt__reduce_attrs {
     uint32_t axes; // bit i: dimension i is summed
     bool mean, keep_dims;
 } mixt__reduce_attrs;
+
+/** Of one value or an index instead of a sum: see ops/extreme.c. Dimensions [axis, axis + count) are reduced. */
+typedef struct mixt__extreme_attrs {
+    int axis, count;
+    bool keep_dims;
+    bool smallest;
+    bool index; // of extreme: where it is, the first of equals, in INT32
+} mixt__extreme_attrs;
+
+/** Which positions of a dimension a result's position is made from: see ops/sample.c. */
+typedef enum mixt__sample_kind {
+    MIXT_SAMPLE_STEP,    // begin + i · step
+    MIXT_SAMPLE_EDGE,    // i - begin, what lies outside at the edge
+    MIXT_SAMPLE_REFLECT, // turned around there
+    MIXT_SAMPLE_WRAP,    // at the other end
+    MIXT_SAMPLE_RESIZE,  // by mode and place
+} mixt__sample_kind;
+
+/** full: size of that dimension before sampling. Modes and places are those of mixt/ops.h; scale is above 0. */
+typedef struct mixt__sample_attrs {
+    int axis;
+    mixt__sample_kind kind;
+    int64_t size, full, begin, step;
+    int mode, place;
+    double scale;
+} mixt__sample_attrs;
+
+typedef struct mixt__cumsum_attrs {
+    int axis;
+    bool exclusive, reverse;
+} mixt__cumsum_attrs;
+
+typedef struct mixt__trilu_attrs {
+    bool upper;
+    int64_t diagonal;
+} mixt__trilu_attrs;
 
 typedef struct mixt__reshape_attrs {
     mixt__shape shape;
@@ -380,7 +423,38 @@ typedef struct mixt__tensor_error_attrs {
     X(LOG, "log", 1)                                                                                                   \
     X(SQRT, "sqrt", 1)                                                                                                 \
     X(SQUARE, "square", 1)                                                                                             \
-    X(DROPOUT, "dropout", 1) /* kept with probability 1 - imm (by key and element index): a / (1 - imm); else 0 */
+    X(DROPOUT, "dropout", 1) /* kept with probability 1 - imm (by key and element index): a / (1 - imm); else 0 */     \
+    X(ABS, "abs", 1)                                                                                                   \
+    X(ABS_GRAD, "abs_grad", 2) /* a (the input) > 0 ? b : a < 0 ? -b : 0 */                                            \
+    X(FLOOR, "floor", 1)                                                                                               \
+    X(CEIL, "ceil", 1)                                                                                                 \
+    X(ROUND, "round", 1)                         /* to nearest, halves to even */                                      \
+    X(RECIPROCAL, "reciprocal", 1)               /* 1 / a */                                                           \
+    X(RECIPROCAL_GRAD, "reciprocal_grad", 2)     /* -a² · b, a the output */                                         \
+    X(LEAKY_RELU, "leaky_relu", 1)               /* a > 0 ? a : a · imm */                                            \
+    X(LEAKY_RELU_GRAD, "leaky_relu_grad", 2)     /* a (the input) > 0 ? b : b · imm */                                \
+    X(HARD_SIGMOID, "hard_sigmoid", 1)           /* a · imm + imm2, from 0 to 1 */                                    \
+    X(HARD_SIGMOID_GRAD, "hard_sigmoid_grad", 2) /* b · imm where that lies between them, a the input */              \
+    X(HARD_SWISH, "hard_swish", 1)               /* a · (a / 6 + 1/2), 0 below -3, a above 3 */                       \
+    X(HARD_SWISH_GRAD, "hard_swish_grad", 2)     /* derivative at a (the input) · b */                                \
+    X(CLIP, "clip", 1)                           /* a, at least imm and at most imm2; NaN stays */                     \
+    X(CLIP_GRAD, "clip_grad", 2)                 /* a (the input) from imm to imm2 ? b : 0 */                          \
+    X(EQUAL, "equal", 2)                         /* a == b ? 1 : 0 */                                                  \
+    X(LESS, "less", 2)                           /* a < b ? 1 : 0 */                                                   \
+    X(WHERE_NOT, "where_not", 2)                 /* a > 0 ? 0 : b */                                                   \
+    X(SELECT, "select", 3)                       /* a > 0 ? b : c */                                                   \
+    X(SIN, "sin", 1)                                                                                                   \
+    X(COS, "cos", 1)                                                                                                   \
+    X(ERF, "erf", 1)                                                                                                   \
+    X(ERF_GRAD, "erf_grad", 2)           /* derivative at a (the input) · b */                                        \
+    X(POW, "pow", 2)                     /* a to the power b */                                                        \
+    X(POWER, "power", 1)                 /* a to the power imm */                                                      \
+    X(ELU, "elu", 1)                     /* imm2 · (a > 0 ? a : imm · (e^a - 1)) */                                  \
+    X(ELU_GRAD, "elu_grad", 2)           /* derivative at a (the input) · b */                                        \
+    X(SOFTPLUS, "softplus", 1)           /* log(1 + e^a) */                                                            \
+    X(SOFTPLUS_GRAD, "softplus_grad", 2) /* sigmoid(a) · b, a the input */                                            \
+    X(MISH, "mish", 1)                   /* a · tanh(log(1 + e^a)) */                                                 \
+    X(MISH_GRAD, "mish_grad", 2)         /* derivative at a (the input) · b */
 
 typedef enum mixt__pw_code {
 #define MIXT_PW_ENUM(code, name, operands) MIXT_PW_##code,
@@ -409,6 +483,14 @@ typedef struct mixt__pointwise_attrs {
     bool has_domain;
     bool cast_by_hand; // the user chose this format: the precision pass leaves it
 } mixt__pointwise_attrs;
+
+/** Whether an instruction has constants beside its operands; DROPOUT's is another matter. */
+static inline bool mixt__pw_has_constants(mixt__pw_code code)
+{
+    return code == MIXT_PW_AFFINE || code == MIXT_PW_LEAKY_RELU || code == MIXT_PW_LEAKY_RELU_GRAD ||
+           code == MIXT_PW_HARD_SIGMOID || code == MIXT_PW_HARD_SIGMOID_GRAD || code == MIXT_PW_CLIP ||
+           code == MIXT_PW_CLIP_GRAD || code == MIXT_PW_POWER || code == MIXT_PW_ELU || code == MIXT_PW_ELU_GRAD;
+}
 
 extern const char *const mixt__pw_names[MIXT_PW_COUNT];
 extern const int mixt__pw_operands[MIXT_PW_COUNT];

@@ -104,6 +104,25 @@ static mixt_status emit(mixt__gradients *g, int32_t target, mixt__pw_instr instr
     return contribute(g, target, out);
 }
 
+/** Functions whose derivative is an instruction of its own that reads the input and has the same constants. */
+static mixt_status grad_by_input(mixt__gradients *g, mixt__pw_instr f, int32_t x, int32_t dy)
+{
+    static const mixt__pw_code pairs[][2] = {{MIXT_PW_ABS, MIXT_PW_ABS_GRAD},
+                                             {MIXT_PW_LEAKY_RELU, MIXT_PW_LEAKY_RELU_GRAD},
+                                             {MIXT_PW_HARD_SIGMOID, MIXT_PW_HARD_SIGMOID_GRAD},
+                                             {MIXT_PW_HARD_SWISH, MIXT_PW_HARD_SWISH_GRAD},
+                                             {MIXT_PW_CLIP, MIXT_PW_CLIP_GRAD},
+                                             {MIXT_PW_ERF, MIXT_PW_ERF_GRAD},
+                                             {MIXT_PW_ELU, MIXT_PW_ELU_GRAD},
+                                             {MIXT_PW_SOFTPLUS, MIXT_PW_SOFTPLUS_GRAD},
+                                             {MIXT_PW_MISH, MIXT_PW_MISH_GRAD}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (pairs[i][0] == f.code)
+            return emit(g, x, (mixt__pw_instr){.code = pairs[i][1], .imm = f.imm, .imm2 = f.imm2}, (int32_t[]){x, dy},
+                        2);
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "'%s' has no gradient", mixt__pw_names[f.code]);
+}
+
 static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, int32_t y, int32_t dy)
 {
 #define EMIT(code_, ...)                                                                                               \
@@ -141,8 +160,28 @@ static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, i
         return emit(g, x, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = f.imm}, &dy, 1);
     case MIXT_PW_DROPOUT: // the same stream and element index give the same mask
         return emit(g, x, (mixt__pw_instr){.code = MIXT_PW_DROPOUT, .imm = f.imm, .key = f.key}, &dy, 1);
+    case MIXT_PW_RECIPROCAL:
+        return EMIT(RECIPROCAL_GRAD, y, dy);
+    case MIXT_PW_COS:
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_SIN}, &x, 1, MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = -1}, &t, 1,
+                                          MIXT_DTYPE_NONE, &t));
+        return EMIT(MUL, dy, t);
+    case MIXT_PW_SIN:
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_COS}, &x, 1, MIXT_DTYPE_NONE, &t));
+        return EMIT(MUL, dy, t);
+    case MIXT_PW_POWER: // imm · x^(imm - 1) · dy
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_POWER, .imm = f.imm - 1}, &x, 1,
+                                          MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = f.imm}, &t, 1,
+                                          MIXT_DTYPE_NONE, &t));
+        return EMIT(MUL, dy, t);
+    case MIXT_PW_FLOOR:
+    case MIXT_PW_CEIL:
+    case MIXT_PW_ROUND: // flat but for steps
+        return MIXT_OK;
     default:
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "'%s' has no gradient", mixt__pw_names[f.code]);
+        return grad_by_input(g, f, x, dy);
     }
 #undef EMIT
 }
@@ -173,6 +212,28 @@ static mixt_status grad_swiglu(mixt__gradients *g, int32_t a, int32_t b, int32_t
     return emit(g, b, same, (int32_t[]){a, dy}, 2);
 }
 
+/** a^b: dy · b · a^(b - 1), and dy · a^b · log(a) where a is above 0. */
+static mixt_status grad_pow(mixt__gradients *g, int32_t a, int32_t b, int32_t y, int32_t dy)
+{
+    const mixt__pw_instr mul = {.code = MIXT_PW_MUL};
+    int32_t t;
+    if (mixt__gradient_wanted(g, a)) {
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = 1, .imm2 = -1}, &b, 1,
+                                          MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_POW}, (int32_t[]){a, t}, 2,
+                                          MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, mul, (int32_t[]){t, b}, 2, MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(emit(g, a, mul, (int32_t[]){dy, t}, 2));
+    }
+    if (!mixt__gradient_wanted(g, b))
+        return MIXT_OK;
+    MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_LOG}, &a, 1, MIXT_DTYPE_NONE, &t));
+    MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_WHERE}, (int32_t[]){a, t}, 2, MIXT_DTYPE_NONE,
+                                      &t));
+    MIXT_TRY(mixt__gradient_pointwise(g, mul, (int32_t[]){t, y}, 2, MIXT_DTYPE_NONE, &t));
+    return emit(g, b, mul, (int32_t[]){dy, t}, 2);
+}
+
 static mixt_status grad_binary(mixt__gradients *g, mixt__pw_instr f, int32_t a, int32_t b, int32_t y, int32_t dy)
 {
     const mixt__pw_instr copy = {.code = MIXT_PW_COPY}, mul = {.code = MIXT_PW_MUL}, div = {.code = MIXT_PW_DIV},
@@ -199,6 +260,13 @@ static mixt_status grad_binary(mixt__gradients *g, mixt__pw_instr f, int32_t a, 
         return grad_swiglu(g, a, b, dy);
     case MIXT_PW_WHERE: // what chooses has no slope
         return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_WHERE}, (int32_t[]){a, dy}, 2);
+    case MIXT_PW_WHERE_NOT:
+        return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_WHERE_NOT}, (int32_t[]){a, dy}, 2);
+    case MIXT_PW_POW:
+        return grad_pow(g, a, b, y, dy);
+    case MIXT_PW_EQUAL:
+    case MIXT_PW_LESS: // flat but for steps
+        return MIXT_OK;
     case MIXT_PW_MAX:
         MIXT_TRY(emit(g, a, (mixt__pw_instr){.code = MIXT_PW_SELECT_GE}, (int32_t[]){a, b, dy}, 3));
         return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_SELECT_LT}, (int32_t[]){a, b, dy}, 3);
@@ -216,6 +284,11 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
     int32_t dy = mixt__gradient_of(g, node->out[0]);
     if (at->instr_count != 1)
         return mixt__fail(MIXT_ERROR_INTERNAL, "differentiation runs before fusion");
+    if (at->instrs[0].code == MIXT_PW_SELECT) { // what chooses has no slope
+        const mixt__pw_instr yes = {.code = MIXT_PW_WHERE}, no = {.code = MIXT_PW_WHERE_NOT};
+        MIXT_TRY(emit(g, node->in[1], yes, (int32_t[]){node->in[0], dy}, 2));
+        return emit(g, node->in[2], no, (int32_t[]){node->in[0], dy}, 2);
+    }
     if (at->in_count == 1)
         return grad_unary(g, at->instrs[0], node->in[0], node->out[0], dy);
     return grad_binary(g, at->instrs[0], node->in[0], node->in[1], node->out[0], dy);
@@ -269,6 +342,21 @@ const mixt__op mixt__op_accumulate = {
 };
 
 /* ---- the public functions ---- */
+
+mixt_value mixt__pointwise_apply(mixt_builder *b, mixt__pw_instr instr, const mixt_value *in, const mixt__shape *domain)
+{
+    int count = mixt__pw_operands[instr.code];
+    mixt__pointwise_attrs at = {.in_count = count, .instr_count = 1, .out_count = 1};
+    instr.b = count > 1;
+    instr.c = count > 2 ? 2 : 0;
+    at.instrs[0] = instr;
+    at.outs[0] = count;
+    if (domain) {
+        at.has_domain = true;
+        at.domain = *domain;
+    }
+    return mixt__builder_node(b, &mixt__op_pointwise, NULL, &at, in, count);
+}
 
 static mixt_value apply(mixt_builder *b, mixt__pw_instr instr, mixt_value x, mixt_value y, mixt_dtype dtype)
 {

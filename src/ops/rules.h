@@ -52,4 +52,8 @@ mixt_status mixt__gradient_reshape(mixt__gradients *g, int32_t value, const mixt
 mixt_status mixt__gradient_pointwise(mixt__gradients *g, mixt__pw_instr instr, const int32_t *in, int in_count,
                                      mixt_dtype dtype, int32_t *out);
 
+/** Builds one pointwise instruction over its operands; `domain`: the result's shape, where they alone do not say it. */
+mixt_value mixt__pointwise_apply(mixt_builder *b, mixt__pw_instr instr, const mixt_value *in,
+                                 const mixt__shape *domain);
+
 #endif

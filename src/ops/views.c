@@ -221,6 +221,13 @@ static mixt_status slice_grad_infer(const mixt__graph *graph, const mixt__node *
     return MIXT_OK;
 }
 
+/** Padding with zeros is this op in a forward pass. */
+static mixt_status pad_grad(mixt__gradients *g, const mixt__node *node)
+{
+    int32_t x = node->in[0], dy = mixt__gradient_of(g, node->out[0]);
+    return mixt__gradient_emit(g, &mixt__op_slice, node->attrs, &dy, 1, &x);
+}
+
 /** Zeros but for the slice. */
 const mixt__op mixt__op_slice_grad = {
     .name = "slice_grad",
@@ -229,6 +236,7 @@ const mixt__op mixt__op_slice_grad = {
     .attrs_size = sizeof(mixt__slice_attrs),
     .accumulate_outputs = 1,
     .infer = slice_grad_infer,
+    .grad = pad_grad,
 };
 
 MIXT_PLAY(mixt_slice, out[0] = mixt_slice(b, in[0], (int)c->numbers[0], c->numbers[1], c->numbers[2]))

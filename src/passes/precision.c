@@ -232,8 +232,10 @@ static mixt_status input_as(rewrite *w, int32_t source_value, mixt_dtype dtype, 
 /** Whether input i is a mask that chooses among the elements of another: its format says nothing about theirs. */
 static bool is_mask(const mixt__node *node, int i)
 {
-    return i == 0 && node->op == &mixt__op_pointwise &&
-           ((const mixt__pointwise_attrs *)node->attrs)->instrs[0].code == MIXT_PW_WHERE;
+    if (i != 0 || node->op != &mixt__op_pointwise)
+        return false;
+    mixt__pw_code code = ((const mixt__pointwise_attrs *)node->attrs)->instrs[0].code;
+    return code == MIXT_PW_WHERE || code == MIXT_PW_WHERE_NOT || code == MIXT_PW_SELECT;
 }
 
 /** Widest format among the float inputs that are not parameters and may be low; NONE when there is none. */

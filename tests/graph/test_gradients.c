@@ -16,6 +16,7 @@
 #include "ops/ops.h"
 #include "mixt/graph.h"
 #include "mixt/loss.h"
+#include "mixt/ops.h"
 #include "passes/passes.h"
 #include "model/model.h"
 
@@ -66,6 +67,57 @@ static mixt_value convolutions(mixt_builder *b, mixt_value x) // (2, 6, 5, 4)
     rows = mixt_conv1d(b, "row", rows, .channels = 6, .kernel = 3, .groups = 3, .pad_begin = 2, .dilation = 2);
     mixt_value parts[2] = {mixt_flatten(b, mixt_tanh(b, rows)), mixt_flatten(b, mixt_tanh(b, wide))};
     return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
+}
+
+/** Functions of each element and comparisons, over broadcast operands. */
+static mixt_value functions(mixt_builder *b, mixt_value x) // (3, 4)
+{
+    mixt_value p = mixt_param(b, "p", .rank = 2, .dims = {3, 4}, .normal = 1);
+    mixt_value q = mixt_param(b, "q", .rank = 1, .dims = {4}, .normal = 1);
+    mixt_value column = mixt_param(b, "column", .rank = 2, .dims = {3, 1}, .normal = 1);
+    mixt_value base = mixt_affine(b, mixt_square(b, p), 1, 0.5f), y;
+    y = mixt_add(b, mixt_pow(b, base, q), mixt_power(b, base, 1.5f));
+    y = mixt_add(b, y, mixt_add(b, mixt_sin(b, p), mixt_cos(b, mixt_mul(b, q, column))));
+    y = mixt_sub(b, y, mixt_add(b, mixt_erf(b, p), mixt_reciprocal(b, base)));
+    y = mixt_add(b, y, mixt_add(b, mixt_elu(b, p, 0.7f), mixt_selu(b, mixt_sub(b, q, column))));
+    y = mixt_mul(b, y, mixt_add(b, mixt_softplus(b, p), mixt_mish(b, q)));
+    y = mixt_add(b, y, mixt_mul(b, mixt_hard_swish(b, p), mixt_hard_sigmoid(b, q, 0.2f, 0.5f)));
+    y = mixt_add(b, y, mixt_mul(b, mixt_leaky_relu(b, q, 0.1f), mixt_prelu(b, x, column)));
+    y = mixt_add(b, y, mixt_mul(b, mixt_clip(b, p, -0.5f, 0.6f), mixt_abs(b, column)));
+    y = mixt_select(b, mixt_greater(b, p, x), y, mixt_mul(b, q, p));
+    return mixt_add(b, y, mixt_mul(b, p, mixt_add(b, mixt_not(b, x), mixt_floor(b, q))));
+}
+
+/** Padding, resizing, gathering, repeating, norms over groups and sums along a dimension. */
+static mixt_value rearranged(mixt_builder *b, mixt_value x) // (2, 4, 4, 4)
+{
+    mixt_value y = mixt_mul(b, x, mixt_param(b, "p", .rank = 3, .dims = {4, 4, 4}, .normal = 1)), z;
+    y = mixt_pad(b, mixt_pad(b, y, 1, 2, 1, MIXT_PAD_REFLECT), 2, 1, 2, MIXT_PAD_EDGE); // (2, 7, 7, 4)
+    y = mixt_resize(b, y, 1, 6, MIXT_RESIZE_LINEAR, MIXT_RESIZE_HALF_PIXEL, 0);
+    y = mixt_resize(b, y, 2, 4, MIXT_RESIZE_NEAREST, MIXT_RESIZE_ASYMMETRIC, 0); // (2, 6, 4, 4)
+    y = mixt_group_norm(b, "gn", mixt_tanh(b, y), 2);
+    z = mixt_space_to_depth(b, mixt_slice_step(b, y, 1, 5, 6, -1), 2);      // (2, 3, 2, 16)
+    z = mixt_depth_to_space(b, mixt_cumsum(b, z, 3, true, false), 2, true); // (2, 6, 4, 4)
+    y = mixt_layer_norm_over(b, "ln", mixt_add(b, y, mixt_affine(b, z, 0.1f, 0)), 2);
+    y = mixt_pad(b, mixt_max_pool(b, y, .size_h = 3, .size_w = 2, .stride = 2, .ceil = true), 3, 1, 0, MIXT_PAD_ZERO);
+    z = mixt_avg_pool(b, y, .size = 2, .stride = 1, .pad = 1, .dilation_w = 2, .count_pad = true);
+    mixt_value parts[3] = {
+        mixt_reduce_max(b, z, .axes = {1, 2}, .axis_count = 2), mixt_reduce_l2(b, y, .axes = {2, 1}, .axis_count = 2),
+        mixt_reshape(b, mixt_reduce_min(b, z, .axes = {1, 3}, .axis_count = 2), 2, (int64_t[]){2, -1})};
+    y = mixt_concat(b, parts, 3, 1);
+    y = mixt_linear(b, "fc", mixt_tile(b, y, (int64_t[]){1, 2}), .features = 16);
+    y = mixt_trilu(b, mixt_reshape(b, y, 3, (int64_t[]){2, 4, 4}), true, -1);
+    y = mixt_matmul_broadcast(b, mixt_param(b, "m", .rank = 3, .dims = {1, 4, 4}, .normal = 1), y);
+    return mixt_sum(b, mixt_log_softmax(b, y, 1), .axes = {1}, .axis_count = 1);
+}
+
+/** A table looked up along its second dimension. */
+static mixt_value gathered(mixt_builder *b, mixt_value ids) // (2, 5) below 9
+{
+    mixt_value p = mixt_param(b, "p", .rank = 3, .dims = {4, 9, 3}, .normal = 1);
+    mixt_value y = mixt_gather(b, p, ids, 1); // (4, 2, 5, 3)
+    y = mixt_transpose(b, y, (int[]){1, 2, 0, 3});
+    return mixt_linear(b, "head", mixt_reshape(b, y, 3, (int64_t[]){2, 5, 12}), .features = 9);
 }
 
 static mixt_value clips(mixt_builder *b, mixt_value x)
@@ -215,6 +267,9 @@ static const problem_spec specs[] = {
     {"classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {5, 6}}, {1, {5}}, 0, 4, NULL},
     {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4, NULL},
     {"convolutions", convolutions, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 4}}, {1, {2}}, 0, 4, NULL},
+    {"functions", functions, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0, NULL},
+    {"rearranged", rearranged, MIXT_LOSS_MSE, 0, {4, {2, 4, 4, 4}}, {2, {2, 4}}, 0, 0, NULL},
+    {"gathered", gathered, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},
     {"clips", clips, MIXT_LOSS_CROSS_ENTROPY, 0, {5, {2, 4, 5, 4, 2}}, {1, {2}}, 0, 4, NULL},
     {"llama", llama, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},

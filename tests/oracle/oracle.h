@@ -54,6 +54,10 @@ typedef struct test_case {
         mixt__rotary_attrs rotary;
         mixt__rotary_table_attrs rotary_table;
         mixt__reduce_attrs reduce;
+        mixt__extreme_attrs extreme;
+        mixt__sample_attrs sample;
+        mixt__cumsum_attrs cumsum;
+        mixt__trilu_attrs trilu;
         mixt__reshape_attrs reshape;
         mixt__transpose_attrs transpose;
         mixt__slice_attrs slice;

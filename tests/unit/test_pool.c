@@ -61,7 +61,8 @@ static void compare(const mixt__tensor *t, const double *want, double allowed, c
 static void check(size_t index, mixt_dtype dtype, mixt__pool_kind kind)
 {
     const problem *p = &problems[index];
-    mixt__pool_attrs at = {.kind = kind, .size = p->size, .stride = p->stride, .pad = p->pad};
+    mixt__pool_attrs at = {.kind = kind, .h = {p->size, p->stride, 1, p->pad, p->pad}};
+    at.w = at.h;
     int64_t oh = (p->h + 2 * p->pad - p->size) / p->stride + 1, ow = (p->w + 2 * p->pad - p->size) / p->stride + 1;
     uint32_t seed = 5;
     mixt__tensor src = TENSOR(dtype, p->n, p->h, p->w, p->c), dst = TENSOR(dtype, p->n, oh, ow, p->c);

@@ -163,4 +163,57 @@ MIXT__INLINE float mixt__maths_gelu_erf_slope(float x)
     return fmaf(copysignf(size, x) * 0x1.988454p-2f, bell, x < 0.0f ? tail : 1.0f - tail);
 }
 
+/** e^x - 1 for x <= 0, relative to itself. */
+MIXT__INLINE float mixt__maths_expm1_nonpositive(float x)
+{
+    float power;
+    x = x < -20.0f ? -20.0f : x; // -1 to the last bit from there on
+    float t = mixt__maths_exp_reduced(x, 127, &power);
+    return fmaf(power, t, power - 1.0f);
+}
+
+/** log(1 + e^x): log(1 + e) with e = e^-|x| at most 1, put right by what 1 + e lost. */
+MIXT__INLINE float mixt__maths_softplus(float x)
+{
+    float e = mixt__maths_exp_nonpositive(-fabsf(x)), sum = 1.0f + e, lost = sum - 1.0f;
+    float log = mixt__maths_log(sum) * (e / (lost > 0.0f ? lost : 1.0f));
+    return (x > 0.0f ? x : x != x ? x : 0.0f) + (lost > 0.0f ? log : e);
+}
+
+/** From the normal distribution's tail, near 0 by its series, which loses nothing there. */
+MIXT__INLINE float mixt__maths_erf(float x)
+{
+    float bell, size = fabsf(x) * 0x1.6a09e6p0f, square = x * x;
+    float tail = mixt__maths_normal_tail(size > 15.0f ? 15.0f : size, &bell);
+    float q = fmaf(square, -0x1.c02db4p-11f, 0x1.565bcep-8f);
+    q = fmaf(square, q, -0x1.b82ce4p-6f);
+    q = fmaf(square, q, 0x1.ce2f22p-4f);
+    q = fmaf(square, q, -0x1.812746p-2f);
+    q = fmaf(square, q, 0x1.20dd76p0f);
+    float far = copysignf(fmaf(-2.0f, tail, 1.0f), x);
+    return x != x ? x : fabsf(x) < 0.5f ? x * q : far;
+}
+
+/** 2/sqrt(pi) · e^(-x²), the square's rounding put right. */
+MIXT__INLINE float mixt__maths_erf_slope(float x)
+{
+    float size = fabsf(x) > 12.0f ? 12.0f : fabsf(x), square = size * size, lost = fmaf(size, size, -square);
+    float e = mixt__maths_exp_nonpositive(-square);
+    return x != x ? x : 0x1.20dd76p0f * fmaf(-lost, e, e);
+}
+
+/** tanh(log(1 + e^x)) = n / (n + 2) with n = e^x·(e^x + 2), and 1 minus its square; 1 and 0 far above 0. */
+MIXT__INLINE float mixt__maths_mish_gate(float x, float *rest)
+{
+    float e = mixt__maths_exp(x > 20.0f ? 20.0f : x), n = e * (e + 2.0f), inverse = 1.0f / (n + 2.0f);
+    *rest = 4.0f * (n + 1.0f) * inverse * inverse;
+    return n * inverse;
+}
+
+MIXT__INLINE float mixt__maths_mish_slope(float x)
+{
+    float rest, gate = mixt__maths_mish_gate(x, &rest), near = x < -104.0f ? -104.0f : x > 104.0f ? 104.0f : x;
+    return fmaf(near * mixt__maths_sigmoid(near), rest, gate);
+}
+
 #endif

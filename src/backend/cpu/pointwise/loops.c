@@ -9,6 +9,86 @@
 #include "backend/cpu/core/maths.h"
 #include "base/isa_at.h"
 
+/** Comparisons, choices and functions of a few pieces. */
+MIXT__INLINE float apply_pieces(mixt__pw_code code, float a, float b, float c, const mixt__pw_span *s)
+{
+    float line = fmaf(a, s->imm, s->imm2);
+    switch (code) {
+    case MIXT_PW_ABS:
+        return fabsf(a);
+    case MIXT_PW_ABS_GRAD:
+        return a > 0.0f ? b : a < 0.0f ? -b : 0.0f;
+    case MIXT_PW_FLOOR:
+        return floorf(a);
+    case MIXT_PW_CEIL:
+        return ceilf(a);
+    case MIXT_PW_ROUND:
+        return rintf(a);
+    case MIXT_PW_RECIPROCAL:
+        return 1.0f / a;
+    case MIXT_PW_RECIPROCAL_GRAD:
+        return -(a * a) * b;
+    case MIXT_PW_LEAKY_RELU:
+        return a > 0.0f ? a : a * s->imm;
+    case MIXT_PW_LEAKY_RELU_GRAD:
+        return a > 0.0f ? b : b * s->imm;
+    case MIXT_PW_HARD_SIGMOID:
+        return line < 0.0f ? 0.0f : line > 1.0f ? 1.0f : line;
+    case MIXT_PW_HARD_SIGMOID_GRAD:
+        return line > 0.0f && line < 1.0f ? b * s->imm : 0.0f;
+    case MIXT_PW_HARD_SWISH:
+        return a <= -3.0f ? 0.0f : a >= 3.0f ? a : a * fmaf(a, 1.0f / 6, 0.5f);
+    case MIXT_PW_HARD_SWISH_GRAD:
+        return a <= -3.0f ? 0.0f : a >= 3.0f ? b : fmaf(a, 1.0f / 3, 0.5f) * b;
+    case MIXT_PW_CLIP:
+        return a < s->imm ? s->imm : a > s->imm2 ? s->imm2 : a;
+    case MIXT_PW_CLIP_GRAD:
+        return a >= s->imm && a <= s->imm2 ? b : 0.0f;
+    case MIXT_PW_EQUAL:
+        return a == b ? 1.0f : 0.0f;
+    case MIXT_PW_LESS:
+        return a < b ? 1.0f : 0.0f;
+    case MIXT_PW_WHERE_NOT:
+        return a > 0.0f ? 0.0f : b;
+    default:
+        return a > 0.0f ? b : c; // SELECT
+    }
+}
+
+/** What stands behind DROPOUT in the list. */
+MIXT__INLINE float apply_more(mixt__pw_code code, float a, float b, float c, const mixt__pw_span *s)
+{
+    float rest;
+    switch (code) {
+    case MIXT_PW_SIN:
+        return sinf(a);
+    case MIXT_PW_COS:
+        return cosf(a);
+    case MIXT_PW_ERF:
+        return mixt__maths_erf(a);
+    case MIXT_PW_ERF_GRAD:
+        return mixt__maths_erf_slope(a) * b;
+    case MIXT_PW_POW:
+        return powf(a, b);
+    case MIXT_PW_POWER:
+        return powf(a, s->imm);
+    case MIXT_PW_ELU:
+        return s->imm2 * (a > 0.0f ? a : s->imm * mixt__maths_expm1_nonpositive(a));
+    case MIXT_PW_ELU_GRAD:
+        return s->imm2 * (a > 0.0f ? 1.0f : s->imm * mixt__maths_exp_nonpositive(a)) * b;
+    case MIXT_PW_SOFTPLUS:
+        return mixt__maths_softplus(a);
+    case MIXT_PW_SOFTPLUS_GRAD:
+        return mixt__maths_sigmoid(a) * b;
+    case MIXT_PW_MISH:
+        return a * mixt__maths_mish_gate(a, &rest);
+    case MIXT_PW_MISH_GRAD:
+        return mixt__maths_mish_slope(a) * b;
+    default:
+        return apply_pieces(code, a, b, c, s);
+    }
+}
+
 MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mixt__pw_span *s)
 {
     switch (code) {
@@ -69,7 +149,7 @@ MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mi
     case MIXT_PW_SQUARE:
         return a * a;
     default:
-        return 0.0f; // DROPOUT has a loop of its own
+        return apply_more(code, a, b, c, s); // DROPOUT has a loop of its own
     }
 }
 

@@ -108,6 +108,93 @@ static double function(const mixt__pw_instr *in, double a, double b)
     }
 }
 
+static double pieces(const mixt__pw_instr *in, double a, double b, double c)
+{
+    double low = (double)in->imm, high = (double)in->imm2, line = a * low + high;
+    switch (in->code) {
+    case MIXT_PW_ABS:
+        return fabs(a);
+    case MIXT_PW_ABS_GRAD:
+        return a > 0 ? b : a < 0 ? -b : 0;
+    case MIXT_PW_FLOOR:
+        return floor(a);
+    case MIXT_PW_CEIL:
+        return ceil(a);
+    case MIXT_PW_ROUND:
+        return rint(a);
+    case MIXT_PW_RECIPROCAL:
+        return 1 / a;
+    case MIXT_PW_RECIPROCAL_GRAD:
+        return -a * a * b;
+    case MIXT_PW_LEAKY_RELU:
+        return a > 0 ? a : a * low;
+    case MIXT_PW_LEAKY_RELU_GRAD:
+        return a > 0 ? b : b * low;
+    case MIXT_PW_HARD_SIGMOID:
+        return line < 0 ? 0 : line > 1 ? 1 : line;
+    case MIXT_PW_HARD_SIGMOID_GRAD:
+        return line > 0 && line < 1 ? b * low : 0;
+    case MIXT_PW_HARD_SWISH:
+        return a <= -3 ? 0 : a >= 3 ? a : a * (a / 6 + 0.5);
+    case MIXT_PW_HARD_SWISH_GRAD:
+        return a <= -3 ? 0 : a >= 3 ? b : (a / 3 + 0.5) * b;
+    case MIXT_PW_CLIP:
+        return a < low ? low : a > high ? high : a;
+    case MIXT_PW_CLIP_GRAD:
+        return a >= low && a <= high ? b : 0;
+    case MIXT_PW_EQUAL:
+        return a == b;
+    case MIXT_PW_LESS:
+        return a < b;
+    case MIXT_PW_WHERE_NOT:
+        return a > 0 ? 0 : b;
+    default:
+        return a > 0 ? b : c; // SELECT
+    }
+}
+
+static double log_one_plus_exp(double a)
+{
+    return (a > 0 ? a : 0) + log1p(exp(-fabs(a)));
+}
+
+static double mish_slope(double a)
+{
+    double near = a < -800 ? -800 : a > 800 ? 800 : a, gate = tanh(log_one_plus_exp(near));
+    return gate + near / (1 + exp(-near)) * (1 - gate * gate);
+}
+
+static double curves(const mixt__pw_instr *in, double a, double b)
+{
+    double slope = (double)in->imm, scale = (double)in->imm2;
+    switch (in->code) {
+    case MIXT_PW_SIN:
+        return sin(a);
+    case MIXT_PW_COS:
+        return cos(a);
+    case MIXT_PW_ERF:
+        return erf(a);
+    case MIXT_PW_ERF_GRAD:
+        return 1.1283791670955126 * exp(-a * a) * b;
+    case MIXT_PW_POW:
+        return pow(a, b);
+    case MIXT_PW_POWER:
+        return pow(a, slope);
+    case MIXT_PW_ELU:
+        return scale * (a > 0 ? a : slope * expm1(a));
+    case MIXT_PW_ELU_GRAD:
+        return scale * (a > 0 ? 1 : slope * exp(a)) * b;
+    case MIXT_PW_SOFTPLUS:
+        return isnan(a) ? a : log_one_plus_exp(a);
+    case MIXT_PW_SOFTPLUS_GRAD:
+        return b / (1 + exp(-a));
+    case MIXT_PW_MISH:
+        return a * tanh(log_one_plus_exp(a));
+    default:
+        return mish_slope(a) * b; // MISH_GRAD
+    }
+}
+
 static bool is_function(mixt__pw_code code)
 {
     return code >= MIXT_PW_RELU && code <= MIXT_PW_SQRT;
@@ -142,6 +229,8 @@ static void element(const mixt__call *call, int64_t index)
         if (mixt__pw_operands[in->code] > 2)
             c = (double)values[in->c];
         double result = in->code == MIXT_PW_DROPOUT ? dropout(in, a, *call->rng_key, index)
+                        : in->code >= MIXT_PW_SIN   ? curves(in, a, b)
+                        : in->code >= MIXT_PW_ABS   ? pieces(in, a, b, c)
                         : is_function(in->code)     ? function(in, a, b)
                                                     : arithmetic(in, a, b, c);
         values[at->in_count + k] = (float)result;

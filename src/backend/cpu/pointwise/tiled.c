@@ -197,7 +197,8 @@ static int64_t cost(const mixt__pointwise_attrs *at)
     int64_t sum = at->in_count;
     for (int k = 0; k < at->instr_count; k++) {
         mixt__pw_code code = at->instrs[k].code;
-        bool heavy = (code >= MIXT_PW_GELU && code <= MIXT_PW_SQRT) || code == MIXT_PW_DROPOUT || code == MIXT_PW_DIV;
+        bool heavy = (code >= MIXT_PW_GELU && code <= MIXT_PW_SQRT) || code == MIXT_PW_DROPOUT || code == MIXT_PW_DIV ||
+                     code == MIXT_PW_RECIPROCAL || code >= MIXT_PW_SIN;
         sum += heavy ? 8 : 1;
     }
     return sum;

@@ -22,11 +22,11 @@ static int64_t least(int64_t a, int64_t b)
 VEC_INLINE void forward_vector(mixt_dtype dtype, bool max, int64_t lanes, const mixt__call *call,
                                const mixt__pool_dims *src, int64_t n, const mixt__window *w, int64_t c, int64_t to)
 {
-    int64_t count = mixt__window_count(w);
+    int64_t count = w->divisor;
     vec result = max ? vec_set(-INFINITY) : vec_zero();
-    for (int64_t z = w->z0; z < w->z1; z++)
-        for (int64_t y = w->y0; y < w->y1; y++)
-            for (int64_t x = w->x0; x < w->x1; x++) {
+    for (int64_t z = w->z0; z < w->z1; z += w->dz)
+        for (int64_t y = w->y0; y < w->y1; y += w->dy)
+            for (int64_t x = w->x0; x < w->x1; x += w->dx) {
                 vec v = vec_get_part(call->in[0].data, dtype, mixt__pool_pixel(src, n, z, y, x) + c, lanes);
                 result = max ? vec_nan_or(result, vec_max(result, v)) : vec_add(result, v);
             }
@@ -99,13 +99,19 @@ VEC_INLINE void strip_add(const strip *s, int64_t place, int64_t c, int64_t lane
     vec_put_part(to, MIXT_DTYPE_FP32, 0, lanes, vec_add(vec_get_part(to, MIXT_DTYPE_FP32, 0, lanes), value));
 }
 
+/** Whether windows along an axis cover each position exactly once. */
+static bool axis_tiles(const mixt__pool_axis *a, int64_t src, int64_t dst)
+{
+    return a->pad == 0 && a->pad_end == 0 && a->dilation <= 1 && a->stride == a->size && dst * a->size == src;
+}
+
 /** Whether every source pixel lies in exactly one window. */
 static bool windows_tile(const mixt__call *call)
 {
     const mixt__pool_attrs *at = call->attrs;
     mixt__pool_dims src = mixt__pool_dims_of(&call->in[0].shape), dst = mixt__pool_dims_of(&call->in[1].shape);
-    bool depth = !at->size_d || (at->pad_d == 0 && at->stride_d == at->size_d && dst.d * at->size_d == src.d);
-    return depth && at->pad == 0 && at->stride == at->size && dst.h * at->size == src.h && dst.w * at->size == src.w;
+    return (!at->d.size || axis_tiles(&at->d, src.d, dst.d)) && axis_tiles(&at->h, src.h, dst.h) &&
+           axis_tiles(&at->w, src.w, dst.w);
 }
 
 /** Scatters what `lanes` channels of an output pixel (at `from`) give to the elements of its window. */
@@ -117,10 +123,10 @@ VEC_INLINE void grad_vector(mixt_dtype dtype, bool max, bool once, int64_t lanes
     if (max)
         best = vec_get_part(call->in[1].data, dtype, from + c, lanes);
     else
-        g = vec_div(g, vec_set((float)mixt__window_count(w)));
-    for (int64_t z = w->z0; z < w->z1; z++)
-        for (int64_t y = w->y0; y < w->y1; y++)
-            for (int64_t x = w->x0; x < w->x1; x++) {
+        g = vec_div(g, vec_set((float)w->divisor));
+    for (int64_t z = w->z0; z < w->z1; z += w->dz)
+        for (int64_t y = w->y0; y < w->y1; y += w->dy)
+            for (int64_t x = w->x0; x < w->x1; x += w->dx) {
                 vec given = g;
                 int64_t at = mixt__pool_pixel(&s->src, s->image, z, y, x) + s->first + c;
                 if (max) {

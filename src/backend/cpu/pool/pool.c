@@ -25,9 +25,9 @@ static float window_value(mixt__pool_kind kind, const reading *r, const mixt__wi
 {
     double sum = 0;
     float best = -INFINITY;
-    for (int64_t z = w->z0; z < w->z1; z++)
-        for (int64_t y = w->y0; y < w->y1; y++)
-            for (int64_t x = w->x0; x < w->x1; x++) {
+    for (int64_t z = w->z0; z < w->z1; z += w->dz)
+        for (int64_t y = w->y0; y < w->y1; y += w->dy)
+            for (int64_t x = w->x0; x < w->x1; x += w->dx) {
                 float v = read_at(r, z, y, x);
                 sum += (double)v;
                 if (v > best || isnan(v))
@@ -35,7 +35,7 @@ static float window_value(mixt__pool_kind kind, const reading *r, const mixt__wi
                 if (isnan(v) && kind == MIXT_POOL_MAX)
                     return v;
             }
-    int64_t count = mixt__window_count(w);
+    int64_t count = w->divisor;
     if (kind == MIXT_POOL_MAX)
         return best;
     return count > 0 ? (float)(sum / (double)count) : 0;
@@ -60,9 +60,9 @@ static mixt_status plain_run(const mixt__call *call)
 /** The first element of the window, in row order, that equals its maximum (or is NaN, as it). */
 static int64_t first_maximum(const reading *r, const mixt__window *w, float maximum)
 {
-    for (int64_t z = w->z0; z < w->z1; z++)
-        for (int64_t y = w->y0; y < w->y1; y++)
-            for (int64_t x = w->x0; x < w->x1; x++) {
+    for (int64_t z = w->z0; z < w->z1; z += w->dz)
+        for (int64_t y = w->y0; y < w->y1; y += w->dy)
+            for (int64_t x = w->x0; x < w->x1; x += w->dx) {
                 float v = read_at(r, z, y, x);
                 if (v == maximum || isnan(v))
                     return mixt__pool_pixel(&r->dims, r->n, z, y, x) + r->c;
@@ -77,14 +77,14 @@ static double given(const mixt__call *call, const reading *r, const mixt__window
     const mixt__tensor *dst = &call->in[1], *grad_dst = &call->in[2];
     double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, o);
     if (attrs->kind == MIXT_POOL_AVG)
-        return g / (double)mixt__window_count(w);
+        return g / (double)w->divisor;
     return first_maximum(r, w, mixt__load(dst->data, dst->dtype, o)) == at ? g : 0;
 }
 
-/** Whether a position lies in [begin, end) of a window. */
-static bool lies_in(int64_t position, int64_t begin, int64_t end)
+/** Whether a position is one of begin, begin + step … below end. */
+static bool lies_in(int64_t position, int64_t begin, int64_t end, int64_t step)
 {
-    return position >= begin && position < end;
+    return position >= begin && position < end && (position - begin) % step == 0;
 }
 
 /** The sum of what the windows over source element (z, y, x) give it. */
@@ -95,11 +95,11 @@ static float gathered(const mixt__call *call, const reading *r, int64_t z, int64
     double sum = 0;
     for (int64_t row = 0; row < out.d * out.h; row++) {
         mixt__window w = mixt__pool_window(call->attrs, &r->dims, row / out.h, row % out.h, 0);
-        if (!lies_in(z, w.z0, w.z1) || !lies_in(y, w.y0, w.y1))
+        if (!lies_in(z, w.z0, w.z1, w.dz) || !lies_in(y, w.y0, w.y1, w.dy))
             continue;
         for (int64_t ox = 0; ox < out.w; ox++) {
             w = mixt__pool_window(call->attrs, &r->dims, row / out.h, row % out.h, ox);
-            if (lies_in(x, w.x0, w.x1))
+            if (lies_in(x, w.x0, w.x1, w.dx))
                 sum += given(call, r, &w, ((r->n * out.d * out.h + row) * out.w + ox) * out.c + r->c, at);
         }
     }

@@ -78,6 +78,72 @@ static __device__ __forceinline__ float pw_silu_grad(float a, float b)
     return (a != a ? a : s + near * (s * (1.0f - s))) * b;
 }
 
+static __device__ __forceinline__ float pw_abs(float a) { return fabsf(a); }
+static __device__ __forceinline__ float pw_abs_grad(float a, float b) { return a > 0.0f ? b : a < 0.0f ? -b : 0.0f; }
+static __device__ __forceinline__ float pw_floor(float a) { return floorf(a); }
+static __device__ __forceinline__ float pw_ceil(float a) { return ceilf(a); }
+static __device__ __forceinline__ float pw_round(float a) { return rintf(a); }
+static __device__ __forceinline__ float pw_reciprocal(float a) { return 1.0f / a; }
+static __device__ __forceinline__ float pw_reciprocal_grad(float a, float b) { return -(a * a) * b; }
+static __device__ __forceinline__ float pw_leaky_relu(float a, float imm, float) { return a > 0.0f ? a : a * imm; }
+static __device__ __forceinline__ float pw_leaky_relu_grad(float a, float b, float imm, float) { return a > 0.0f ? b : b * imm; }
+static __device__ __forceinline__ float pw_hard_sigmoid(float a, float imm, float imm2)
+{
+    float line = fmaf(a, imm, imm2);
+    return line < 0.0f ? 0.0f : line > 1.0f ? 1.0f : line;
+}
+static __device__ __forceinline__ float pw_hard_sigmoid_grad(float a, float b, float imm, float imm2)
+{
+    float line = fmaf(a, imm, imm2);
+    return line > 0.0f && line < 1.0f ? b * imm : 0.0f;
+}
+static __device__ __forceinline__ float pw_hard_swish(float a)
+{
+    return a <= -3.0f ? 0.0f : a >= 3.0f ? a : a * fmaf(a, 1.0f / 6, 0.5f);
+}
+static __device__ __forceinline__ float pw_hard_swish_grad(float a, float b)
+{
+    return a <= -3.0f ? 0.0f : a >= 3.0f ? b : fmaf(a, 1.0f / 3, 0.5f) * b;
+}
+static __device__ __forceinline__ float pw_clip(float a, float imm, float imm2) { return a < imm ? imm : a > imm2 ? imm2 : a; }
+static __device__ __forceinline__ float pw_clip_grad(float a, float b, float imm, float imm2)
+{
+    return a >= imm && a <= imm2 ? b : 0.0f;
+}
+static __device__ __forceinline__ float pw_equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
+static __device__ __forceinline__ float pw_less(float a, float b) { return a < b ? 1.0f : 0.0f; }
+static __device__ __forceinline__ float pw_where_not(float a, float b) { return a > 0.0f ? 0.0f : b; }
+static __device__ __forceinline__ float pw_select(float a, float b, float c) { return a > 0.0f ? b : c; }
+static __device__ __forceinline__ float pw_sin(float a) { return sinf(a); }
+static __device__ __forceinline__ float pw_cos(float a) { return cosf(a); }
+static __device__ __forceinline__ float pw_erf(float a) { return erff(a); }
+static __device__ __forceinline__ float pw_erf_grad(float a, float b) { return 1.12837917f * expf(-(a * a)) * b; }
+static __device__ __forceinline__ float pw_pow(float a, float b) { return powf(a, b); }
+static __device__ __forceinline__ float pw_power(float a, float imm, float) { return powf(a, imm); }
+static __device__ __forceinline__ float pw_elu(float a, float imm, float imm2) { return imm2 * (a > 0.0f ? a : imm * expm1f(a)); }
+static __device__ __forceinline__ float pw_elu_grad(float a, float b, float imm, float imm2)
+{
+    return imm2 * (a > 0.0f ? 1.0f : imm * expf(a)) * b;
+}
+static __device__ __forceinline__ float pw_softplus(float a) { return (a > 0.0f ? a : a != a ? a : 0.0f) + log1pf(expf(-fabsf(a))); }
+static __device__ __forceinline__ float pw_softplus_grad(float a, float b) { return b / (1.0f + expf(-a)); }
+
+/* tanh(log(1 + e^a)) = n / (n + 2) with n = e^a·(e^a + 2). */
+static __device__ __forceinline__ float pw_mish(float a)
+{
+    float e = expf(fminf(a, 20.0f));
+    float n = e * (e + 2.0f);
+    return a * (n / (n + 2.0f));
+}
+static __device__ __forceinline__ float pw_mish_grad(float a, float b)
+{
+    float near = fminf(fmaxf(a, -104.0f), 104.0f);
+    float e = expf(fminf(a, 20.0f));
+    float n = e * (e + 2.0f), inverse = 1.0f / (n + 2.0f);
+    float slope = n * inverse + near / (1.0f + expf(-near)) * (4.0f * (n + 1.0f) * inverse * inverse);
+    return (a != a ? a : slope) * b;
+}
+
 /* base/rng.c: the key of a stream, and four random words for a counter. */
 static __device__ __forceinline__ unsigned long long pw_stream_key(unsigned long long seed, unsigned stream)
 {

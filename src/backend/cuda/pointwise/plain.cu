@@ -111,6 +111,88 @@ __device__ float function(const instr &in, float a, float b)
     }
 }
 
+__device__ float more(const instr &in, float a, float b, float c)
+{
+    switch (in.code) {
+    case MIXT_PW_ABS:
+        return pw_abs(a);
+    case MIXT_PW_FLOOR:
+        return pw_floor(a);
+    case MIXT_PW_CEIL:
+        return pw_ceil(a);
+    case MIXT_PW_ROUND:
+        return pw_round(a);
+    case MIXT_PW_RECIPROCAL:
+        return pw_reciprocal(a);
+    case MIXT_PW_HARD_SWISH:
+        return pw_hard_swish(a);
+    case MIXT_PW_SIN:
+        return pw_sin(a);
+    case MIXT_PW_COS:
+        return pw_cos(a);
+    case MIXT_PW_ERF:
+        return pw_erf(a);
+    case MIXT_PW_SOFTPLUS:
+        return pw_softplus(a);
+    case MIXT_PW_MISH:
+        return pw_mish(a);
+    case MIXT_PW_ABS_GRAD:
+        return pw_abs_grad(a, b);
+    case MIXT_PW_RECIPROCAL_GRAD:
+        return pw_reciprocal_grad(a, b);
+    case MIXT_PW_HARD_SWISH_GRAD:
+        return pw_hard_swish_grad(a, b);
+    case MIXT_PW_EQUAL:
+        return pw_equal(a, b);
+    case MIXT_PW_LESS:
+        return pw_less(a, b);
+    case MIXT_PW_WHERE_NOT:
+        return pw_where_not(a, b);
+    case MIXT_PW_ERF_GRAD:
+        return pw_erf_grad(a, b);
+    case MIXT_PW_POW:
+        return pw_pow(a, b);
+    case MIXT_PW_SOFTPLUS_GRAD:
+        return pw_softplus_grad(a, b);
+    case MIXT_PW_MISH_GRAD:
+        return pw_mish_grad(a, b);
+    default:
+        return pw_select(a, b, c);
+    }
+}
+
+__device__ float with_constants(const instr &in, float a, float b)
+{
+    switch (in.code) {
+    case MIXT_PW_LEAKY_RELU:
+        return pw_leaky_relu(a, in.imm, in.imm2);
+    case MIXT_PW_HARD_SIGMOID:
+        return pw_hard_sigmoid(a, in.imm, in.imm2);
+    case MIXT_PW_CLIP:
+        return pw_clip(a, in.imm, in.imm2);
+    case MIXT_PW_POWER:
+        return pw_power(a, in.imm, in.imm2);
+    case MIXT_PW_ELU:
+        return pw_elu(a, in.imm, in.imm2);
+    case MIXT_PW_LEAKY_RELU_GRAD:
+        return pw_leaky_relu_grad(a, b, in.imm, in.imm2);
+    case MIXT_PW_HARD_SIGMOID_GRAD:
+        return pw_hard_sigmoid_grad(a, b, in.imm, in.imm2);
+    case MIXT_PW_CLIP_GRAD:
+        return pw_clip_grad(a, b, in.imm, in.imm2);
+    default:
+        return pw_elu_grad(a, b, in.imm, in.imm2);
+    }
+}
+
+/** As mixt__pw_has_constants, for what stands behind DROPOUT. */
+__device__ bool has_constants(int code)
+{
+    return code == MIXT_PW_LEAKY_RELU || code == MIXT_PW_LEAKY_RELU_GRAD || code == MIXT_PW_HARD_SIGMOID ||
+           code == MIXT_PW_HARD_SIGMOID_GRAD || code == MIXT_PW_CLIP || code == MIXT_PW_CLIP_GRAD ||
+           code == MIXT_PW_POWER || code == MIXT_PW_ELU || code == MIXT_PW_ELU_GRAD;
+}
+
 __global__ void pointwise_interpreted(const __grid_constant__ program p)
 {
     float values[MIXT_PW_MAX_INPUTS + MIXT_PW_MAX_INSTRS];
@@ -130,9 +212,11 @@ __global__ void pointwise_interpreted(const __grid_constant__ program p)
         const instr &in = p.instrs[k];
         float a = values[in.a], b = values[in.b], c = values[in.c];
         bool is_function = in.code >= MIXT_PW_RELU && in.code <= MIXT_PW_SQRT;
-        values[p.in_count + k] = in.code == MIXT_PW_DROPOUT ? dropped(p, in, a, index)
-                                 : is_function              ? function(in, a, b)
-                                                            : arithmetic(in, a, b, c);
+        values[p.in_count + k] = in.code == MIXT_PW_DROPOUT  ? dropped(p, in, a, index)
+                                 : has_constants(in.code)    ? with_constants(in, a, b)
+                                 : in.code > MIXT_PW_DROPOUT ? more(in, a, b, c)
+                                 : is_function               ? function(in, a, b)
+                                                             : arithmetic(in, a, b, c);
     }
     for (int o = 0; o < p.out_count; o++)
         store_any(p.out[o], p.out_dtypes[o], index, values[p.outs[o]]);

@@ -263,7 +263,7 @@ static void put_instr(const program *p, int k)
     put(p->t, "        float r%d = pw_%s(", p->at->in_count + k, instr_names[in->code]);
     for (int i = 0; i < instr_operands[in->code]; i++)
         put(p->t, "%sr%d", i ? ", " : "", operand[i]);
-    if (in->code == MIXT_PW_AFFINE)
+    if (mixt__pw_has_constants(in->code))
         put(p->t, ", __uint_as_float(%uu), __uint_as_float(%uu)", bits_of(in->imm), bits_of(in->imm2));
     if (in->code == MIXT_PW_DROPOUT)
         put(p->t, ", word%d[j], %uu, __uint_as_float(%uu)", k, mixt__pw_threshold(in->imm),

@@ -457,12 +457,12 @@ static job job_of(const mixt__call *call, const mixt__tensor *src, const mixt__t
     j.out_d = deep ? (int)dst->shape.dims[1] : 1;
     j.out_h = (int)t[0];
     j.out_w = (int)t[1];
-    j.size_d = deep ? (int)at->size_d : 1;
-    j.stride_d = deep ? (int)at->stride_d : 1;
-    j.pad_d = deep ? (int)at->pad_d : 0;
-    j.size = (int)at->size;
-    j.stride = (int)at->stride;
-    j.pad = (int)at->pad;
+    j.size_d = deep ? (int)at->d.size : 1;
+    j.stride_d = deep ? (int)at->d.stride : 1;
+    j.pad_d = deep ? (int)at->d.pad : 0;
+    j.size = (int)at->h.size;
+    j.stride = (int)at->h.stride;
+    j.pad = (int)at->h.pad;
     j.max = at->kind == MIXT_POOL_MAX;
     j.src = call->in[0].data;
     j.dst = call->out[0].data;
@@ -500,19 +500,32 @@ static mixt_status grad_run(const mixt__call *call)
     return mixt__cuda_launched("pool_grad");
 }
 
+/** One size, stride and padding of height and width and of both their sides, each element of a window next to the
+ *  other: what the kernels know. A window beyond the padding is one that ends sooner. */
+static bool is_even(const mixt__pool_attrs *at)
+{
+    return at->h.size == at->w.size && at->h.stride == at->w.stride && at->h.pad == at->w.pad &&
+           at->h.pad == at->h.pad_end && at->w.pad == at->w.pad_end && at->d.pad == at->d.pad_end &&
+           at->h.dilation <= 1 && at->w.dilation <= 1 && at->d.dilation <= 1 &&
+           !(at->count_pad && at->kind == MIXT_POOL_AVG);
+}
+
 /** Rows are blocks, and a row's pixels and channels are counted in 32 bits. */
 static bool supports(const mixt__call *call, const char **reason)
 {
     const mixt__pool_attrs *at = (const mixt__pool_attrs *)call->attrs;
     const mixt__shape *src = &call->in[0].shape;
     const int64_t *plane = src->dims + src->rank - 3;
-    int64_t h = plane[0] + 2 * at->pad, w = plane[1] + 2 * at->pad;
-    int64_t d = src->rank == 5 ? src->dims[1] + 2 * at->pad_d : 1;
+    int64_t h = plane[0] + 2 * at->h.pad, w = plane[1] + 2 * at->h.pad;
+    int64_t d = src->rank == 5 ? src->dims[1] + 2 * at->d.pad : 1;
+    *reason = "only one size, stride and padding on all sides, no dilation, no padding that counts";
+    if (!is_even(at))
+        return false;
     *reason = "rows of 2^31 elements or more, as many rows, or windows of as many";
     return src->dims[0] < INT32_MAX && d < INT32_MAX && h < INT32_MAX && src->dims[0] * d < INT32_MAX &&
-           src->dims[0] * d * h < INT32_MAX && w * plane[2] < INT32_MAX && at->size <= 32768 && at->size_d <= 65536 &&
-           at->size * at->size * (at->size_d ? at->size_d : 1) < INT32_MAX && at->stride < INT32_MAX / 2 &&
-           at->stride_d < INT32_MAX / 2;
+           src->dims[0] * d * h < INT32_MAX && w * plane[2] < INT32_MAX && at->h.size <= 32768 && at->d.size <= 65536 &&
+           at->h.size * at->h.size * (at->d.size ? at->d.size : 1) < INT32_MAX && at->h.stride < INT32_MAX / 2 &&
+           at->d.stride < INT32_MAX / 2;
 }
 
 static const mixt__kernel forward = {"gather", supports, NULL, run, NULL};
