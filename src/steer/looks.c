@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    DENSE = 256,     // updates up to which each look is ...
-    EARLY = 4,       // ... at so many times the update of the one before, ...
+    FIRST = 8,       // update of the first look: before 16 nothing can be measured about what it finds
+    DENSE = 256,     // updates up to which looks follow at powers of two, ...
     APART = 256,     // ... and from there on so many updates apart
     CLOSE_MOST = 12, // looks in a row, one after each update
     AGAIN = 16,      // updates until a suspicion is measured again that could not be decided, ...
@@ -26,7 +26,7 @@ void mixt__looks_free(mixt__looks *l)
 
 bool mixt__looks_due(const mixt__looks *l, int64_t step)
 {
-    return step >= (l->next ? l->next : 2);
+    return step >= (l->next ? l->next : FIRST);
 }
 
 static mixt__looks_layer *find(mixt__looks *l, const char *name)
@@ -55,10 +55,10 @@ static mixt_status make_room(mixt__looks *l, const mixt__glance *look)
 /** The look that comes next in a run in which nothing is seen. */
 static int64_t scheduled(int64_t step)
 {
-    int64_t next = 2;
+    int64_t next = FIRST;
     while (next <= step && next < DENSE)
-        next *= EARLY;
-    return next > step && next < DENSE ? next : (step / APART + 1) * APART;
+        next *= 2;
+    return next > step ? next : (step / APART + 1) * APART;
 }
 
 static void schedule(mixt__looks *l, int64_t step, bool seen)

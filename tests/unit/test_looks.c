@@ -109,7 +109,7 @@ static void what_cannot_change_the_loss_does_not_count(void **state)
 /** The updates after which looks come where nothing is seen, and where something is. */
 static void looks_are_dense_early_and_where_something_is_seen(void **state)
 {
-    static const int64_t calm[] = {2, 8, 32, 128, 256, 512, 768, 1024};
+    static const int64_t calm[] = {8, 16, 32, 64, 128, 256, 512, 768, 1024};
     mixt__glance_layer layers[LAYERS];
     mixt__glance g = {.count = LAYERS, .layers = layers};
     mixt__looks l = {0};
@@ -156,7 +156,7 @@ static void a_stop_changes_nothing(void **state)
     for (int64_t i = 0; i < one.count; i++)
         assert_memory_equal(&one.layers[i].odds, &two.layers[i].odds, sizeof(double));
     mixt__looks_unpack(&two, NULL); // of a run from before there were looks
-    assert_true(mixt__looks_due(&two, 2));
+    assert_true(mixt__looks_due(&two, 8) && !mixt__looks_due(&two, 7));
     mixt__looks_free(&one);
     mixt__looks_free(&two);
 }
