@@ -337,27 +337,58 @@ VEC_INLINE void vec_put_exact(void *array, mixt_dtype dtype, int64_t i, vec x)
     memcpy((uint16_t *)array + i, &h, sizeof h);
 }
 
-/** vec_get and vec_put for the first `count` ≤ lanes elements; the other lanes are 0. */
+#ifdef __AVX512F__
+
+/** vec_get and vec_put for the first `count` ≤ lanes elements; the other lanes are 0, and what lies there is not
+ *  touched. */
 VEC_INLINE vec vec_get_part(const void *array, mixt_dtype dtype, int64_t i, int64_t count)
 {
-    size_t size = dtype == MIXT_DTYPE_FP32 ? 4 : 2;
-    float buffer[VEC_LANES] = {0};
     if (count == VEC_LANES)
         return vec_get(array, dtype, i);
-    memcpy(buffer, (const char *)array + (size_t)i * size, (size_t)count * size);
+    if (dtype == MIXT_DTYPE_FP32)
+        return _mm512_maskz_loadu_ps(vec_first(count), (const float *)array + i);
+    return vec_from_half(_mm256_maskz_loadu_epi16(vec_first(count), (const uint16_t *)array + i), dtype);
+}
+
+VEC_INLINE void vec_put_part(void *array, mixt_dtype dtype, int64_t i, int64_t count, vec x)
+{
+    if (count == VEC_LANES)
+        vec_put(array, dtype, i, x);
+    else if (dtype == MIXT_DTYPE_FP32)
+        _mm512_mask_storeu_ps((float *)array + i, vec_first(count), x);
+    else
+        _mm256_mask_storeu_epi16((uint16_t *)array + i, vec_first(count), vec_to_half(x, dtype));
+}
+
+#else
+
+/** As with AVX-512, but numbers of 16 bits go through a buffer. */
+VEC_INLINE vec vec_get_part(const void *array, mixt_dtype dtype, int64_t i, int64_t count)
+{
+    uint16_t buffer[VEC_LANES] = {0};
+    if (count == VEC_LANES)
+        return vec_get(array, dtype, i);
+    if (dtype == MIXT_DTYPE_FP32)
+        return _mm256_maskload_ps((const float *)array + i, vec_first(count));
+    memcpy(buffer, (const uint16_t *)array + i, (size_t)count * sizeof *buffer);
     return vec_get(buffer, dtype, 0);
 }
 
 VEC_INLINE void vec_put_part(void *array, mixt_dtype dtype, int64_t i, int64_t count, vec x)
 {
-    size_t size = dtype == MIXT_DTYPE_FP32 ? 4 : 2;
-    float buffer[VEC_LANES];
+    uint16_t buffer[VEC_LANES];
     if (count == VEC_LANES) {
         vec_put(array, dtype, i, x);
         return;
     }
+    if (dtype == MIXT_DTYPE_FP32) {
+        _mm256_maskstore_ps((float *)array + i, vec_first(count), x);
+        return;
+    }
     vec_put(buffer, dtype, 0, x);
-    memcpy((char *)array + (size_t)i * size, buffer, (size_t)count * size);
+    memcpy((uint16_t *)array + i, buffer, (size_t)count * sizeof *buffer);
 }
+
+#endif
 
 #endif
