@@ -3,6 +3,7 @@
 
 #include "cli/words.h"
 
+#include <mixt/onnx.h>
 #include <mixt/program.h>
 #include <mixt/run.h>
 
@@ -317,6 +318,21 @@ const char *cli_word(const cli_args *args, int position)
     return position < args->word_count ? args->words[position] : NULL;
 }
 
+bool cli_is_onnx(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 5 && !strcmp(path + length - 5, ".onnx");
+}
+
+/** A model in a configuration's place. */
+static mixt_status set_model(mixt_config *config, const char *path)
+{
+    char setting[4200];
+    if (snprintf(setting, sizeof setting, "model=%s", path) >= (int)sizeof setting)
+        return mixt_fail(MIXT_ERROR_FILE, "%s: the path is too long", path);
+    return mixt_config_set(config, setting, "command line");
+}
+
 int cli_config(const cli_args *args, const char *path, mixt_config **config)
 {
     *config = NULL;
@@ -324,13 +340,15 @@ int cli_config(const cli_args *args, const char *path, mixt_config **config)
     if (mixt_config_new(&made) != MIXT_OK)
         return cli_failed();
     int status = CLI_OK;
-    if (path && mixt_config_load(made, path) != MIXT_OK)
+    if (path && (cli_is_onnx(path) ? set_model : mixt_config_load)(made, path) != MIXT_OK)
         status = cli_failed();
     for (int i = 0; i < args->setting_count && status == CLI_OK; i++) {
         mixt_status set = mixt_config_set(made, args->settings[i], "command line");
         if (set != MIXT_OK)
             status = set == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
     }
+    if (status == CLI_OK && path && cli_is_onnx(path) && mixt_onnx_config(made) != MIXT_OK)
+        status = cli_failed();
     if (status == CLI_OK && mixt_config_check(made) != MIXT_OK)
         status = cli_failed();
     if (status == CLI_OK)

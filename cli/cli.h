@@ -109,6 +109,8 @@ int cli_failed(void);
 int cli_config(const cli_args *args, const char *path, mixt_config **config);
 /** Whether a path leads to a folder: a run directory where a command takes a configuration or a run. */
 bool cli_is_folder(const char *path);
+/** Whether a name is that of an ONNX file, which stands in a configuration's place. */
+bool cli_is_onnx(const char *path);
 /** The same from the first word, which may also be a run's directory: then the run's configuration, with the settings.
  */
 int cli_config_or_run(const cli_args *args, mixt_config **config);

@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 
+#include <mixt/onnx.h>
 #include <mixt/plan.h>
 
 #include <string.h>
@@ -400,9 +401,30 @@ static int set_memory(const cli_args *args, mixt_config *config)
                                                                    : cli_usage(args->command, "%s", mixt_error_text());
 }
 
+/** What of an ONNX file is not supported, all of it. */
+static int explain_file(const char *path)
+{
+    char *text;
+    if (mixt_onnx_explain(path, NULL, &text) != MIXT_OK)
+        return cli_failed();
+    int status = CLI_OK;
+    if (*text) {
+        fputs(text, stdout);
+        mixt_fail(MIXT_ERROR_UNSUPPORTED, "%s: what is listed above is not supported: it cannot be trained", path);
+        status = cli_failed();
+    }
+    mixt_free(text);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     mixt_config *config;
+    if (cli_flag(args, "explain") && cli_is_onnx(cli_word(args, 0))) {
+        int listed = explain_file(cli_word(args, 0));
+        if (listed != CLI_OK)
+            return listed;
+    }
     int status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK && cli_config_device(args, config) != MIXT_OK)
         status = cli_failed();
@@ -435,10 +457,12 @@ const cli_command cli_plan = {
         "rank_weights with --json). With dist.compress also how many updates send all gradients before compression "
         "begins, the bytes of such an update and of the whole run (rank_whole, rank_whole_sent, rank_run_sent). With "
         "--machine also the time that sending takes at the speed of that machine's links (rank_seconds).\n\n"
+        "In place of a configuration an ONNX file may stand (docs/onnx.md): it is planned with random samples of its "
+        "shape, and --explain first lists everything in it that mixt does not support.\n\n"
         "--profile also runs the step and prints each op's time, FLOP/s, bytes/s and share of the device's limits.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run, or an ONNX file"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=32"},
         },
     .options =
@@ -468,6 +492,7 @@ const cli_command cli_plan = {
             {"mixt plan configs/gpt.yaml data.path=FILE --explain", "formats and kernel of each op, and why"},
             {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile", "time of each op on the GPU"},
             {"mixt plan configs/digits.yaml precision=fp16 --graph", "where the casts are"},
+            {"mixt plan net.onnx --explain", "what of an ONNX file is not supported, else its formats and kernels"},
         },
     .see_also = "train|bench|config",
     .run = run,

@@ -13,6 +13,7 @@ typedef struct section {
 } section;
 
 static const section sections[] = {
+    {"model", "a model from an ONNX file: its last layer, its output, its loss"},
     {"net", "sizes of the model: width, layers, heads, classes, dropout"},
     {"data", "what to train on: path, kind, split, columns, tokens, normalisation, augmentation"},
     {"train", "the training: epochs, batch, optimizer, learning rate, loss scaling, memory, checkpoints"},
@@ -36,6 +37,8 @@ static const char *const examples[][2] = {
     {"init_new_head", "fc"},
     {"faults", "nan_data@120"},
     {"out", "runs/first"},
+    {"model.head", "10"},
+    {"model.output", "logits"},
     {"net.hidden", "[512,512]"},
     {"net.channels", "[32,64]"},
     {"net.layers", "6"},
@@ -211,6 +214,8 @@ static void print_key(FILE *stream, const mixt_config_record *record)
 {
     char value[64], text[512], *expects = NULL;
     const char *shown = example(record, value), *dot = strchr(record->name, '.');
+    if (!strncmp(record->name, "model.", 6)) // model has a value of its own, and can be no map
+        dot = NULL;
     if (mixt_config_expects(record, &expects) != MIXT_OK)
         return;
     fprintf(stream, "%s%s%s\n", cli_style_on(stream, CLI_BOLD), record->name, cli_style_off(stream));
@@ -231,6 +236,10 @@ static void print_key(FILE *stream, const mixt_config_record *record)
         cli_help_definition(stream, "in the file", text);
     }
     print_aliases(stream, record);
+    const mixt_config_record *under;
+    for (int64_t key = 0; (under = mixt_config_key(key)); key++)
+        if (!strchr(record->name, '.') && stands_in(under, record->name))
+            print_short(stream, under);
 }
 
 static void print_policy(FILE *stream)

@@ -31,6 +31,7 @@
 #include "mixt/metrics.h"
 #include "mixt/monitor.h"
 #include "mixt/num.h"
+#include "mixt/onnx.h"
 #include "mixt/ops.h"
 #include "mixt/page.h"
 #include "mixt/plan.h"

@@ -10,6 +10,8 @@
 /** A model that is being built by calls: api/model_builder.c. */
 typedef struct mixt__kept_model mixt__kept_model;
 
+typedef struct mixt__onnx mixt__onnx; // onnx/onnx.h
+
 struct mixt_context {
     mixt__handle handle;
     char error[1024]; // the first failure
@@ -22,6 +24,8 @@ struct mixt_context {
     mixt_generator **generators;
     int64_t generator_count, generator_capacity;
     mixt__kept_model *building; // those that are not finished
+    mixt__onnx **files;         // models that are files
+    int64_t file_count, file_capacity;
 };
 
 struct mixt_model {
@@ -63,6 +67,8 @@ mixt_status mixt__need_context_at(const char *function, const mixt_context *cont
 mixt_model *mixt__context_add_model(mixt_context *context, const mixt__model *model);
 /** Frees what models that are not finished hold beside the context's own memory. */
 void mixt__context_close_builders(mixt_context *context);
+/** Closes the files that are models of the context. */
+void mixt__context_close_files(mixt_context *context);
 /** Gives a data set to the context; where that fails it is closed. */
 mixt_status mixt__context_take_data(mixt_context *context, mixt_data *data);
 /** Remembers the first failure in the context; returns the status as it is. */

@@ -136,6 +136,7 @@ void mixt_close(mixt_context *context)
     for (int64_t i = 0; i < context->data_count; i++)
         mixt__data_drop(context->data[i]);
     mixt__context_close_builders(context);
+    mixt__context_close_files(context);
     mixt__free(context->trainers);
     mixt__free(context->generators);
     mixt__free(context->data);

@@ -87,6 +87,14 @@ void mixt__value_print(const mixt__config_value *value, const mixt_config_record
     }
 }
 
+/** Whether what stands before the dot of a name is a key itself. */
+static bool is_key(const char *name, const char *dot)
+{
+    char section[64];
+    snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
+    return mixt__config_find(section) != MIXT_KEY_COUNT;
+}
+
 static void print_all(const mixt_config *config, FILE *stream, bool comments)
 {
     char section[64] = "";
@@ -95,6 +103,8 @@ static void print_all(const mixt_config *config, FILE *stream, bool comments)
         if (record->test && !mixt__config_was_set(config, (mixt__config_key)key))
             continue;
         const char *dot = strchr(record->name, '.');
+        if (dot && is_key(record->name, dot))
+            dot = NULL; // a map of that name would be a second value of the key
         int width = dot ? (int)(dot - record->name) : 0;
         if (dot && strncmp(section, record->name, (size_t)width + 1)) {
             snprintf(section, sizeof section, "%.*s", width + 1, record->name);

@@ -202,7 +202,7 @@ static mixt_status read_pair(reader *r, const char *prefix)
         return add_place(r, mixt__config_unknown(name));
     MIXT_TRY(remember(r, name));
     MIXT_TRY(next_event(r));
-    if (!section)
+    if (!section || (key != MIXT_KEY_COUNT && r->event.type != YAML_MAPPING_START_EVENT)) // model is both
         return read_value(r, key);
     if (r->event.type != YAML_MAPPING_START_EVENT)
         return fail_here(r, "%s is a section: expected a map of its keys, found a %s", name,

@@ -99,6 +99,7 @@ typedef struct mixt__param {
     float init_scale;     // standard deviation, or half-width of the uniform range
     bool trainable;       // false: running statistics
     bool frozen;          // training leaves it as it is: no gradient, no update
+    bool constant;        // frozen whatever is asked for: numbers that a file has in its graph
     mixt_dtype frozen_in; // the only format that there is of it; NONE: what its readers want
     bool teacher;         // a teacher's: frozen, and none of the model's own; these stand behind all others
     bool decay;           // weight decay applies (matrices and kernels, not biases and norms)

@@ -17,6 +17,9 @@ typedef struct mixt__teacher {
     float temperature;
 } mixt__teacher;
 
+/** The values that a parameter begins with, where a file has them. @param given false: it is drawn */
+typedef mixt_status mixt__begin(const void *user, const mixt__param *param, float *values, bool *given);
+
 typedef struct mixt__model {
     mixt_model_fn fn;
     void *user;
@@ -28,6 +31,8 @@ typedef struct mixt__model {
     bool compares;                   // the loss holds samples of a pass against each other
     const mixt__teacher *teacher;    // of a classifier; borrowed; NULL: none
     mixt__lora lora;                 // adapters; its texts are borrowed
+    mixt__begin *begin;              // the values that parameters begin with; NULL: all are drawn
+    const void *begin_user;
 } mixt__model;
 
 /** What a batch looks like: shapes with the batch dimension in front. Its inputs lie in one block, its targets in

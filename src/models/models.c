@@ -12,6 +12,10 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
     char list[512] = "";
     size_t used = 0;
     mixt__nearest nearest = {.wanted = name};
+    if (mixt__model_is_file(name)) {
+        *entry = &mixt__zoo_onnx;
+        return MIXT_OK;
+    }
     for (const mixt__zoo_entry *e = mixt__zoo; e->name; e++) {
         if (!strcmp(e->name, name)) {
             *entry = e;
@@ -312,6 +316,8 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
     mixt_status status = check_ranges(sizes);
     if (status != MIXT_OK)
         return mixt__fail_context(status, "model %s", name);
+    if (entry == &mixt__zoo_onnx)
+        return mixt__onnx_model(name, data, sizes, model);
     MIXT_TRY(mixt__model_check_input(entry, data));
     fill(entry, data, sizes);
     if (entry->input == MIXT_MODEL_PAIRS) {

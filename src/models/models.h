@@ -10,6 +10,8 @@
 #include "mixt/data.h"
 #include "model/model.h"
 
+typedef struct mixt__onnx mixt__onnx; // onnx/onnx.h: a model that is a file
+
 enum { MIXT_SIZES_MAX = 16, MIXT_ROPE_PAIRS_MAX = 256, MIXT_VOCAB_STEP = 64 }; // hidden layers, convolutions
 
 /** In the order of the choices of the key net.norm. */
@@ -35,6 +37,7 @@ typedef enum mixt__model_input {
     MIXT_MODEL_SENTENCES, // and what has been written of their translations
     MIXT_MODEL_CAPTIONS,  // pictures and what is said of them
     MIXT_MODEL_TEXTS,     // tokens of different lengths, with a class
+    MIXT_MODEL_FILE,      // what the model's file says
 } mixt__model_input;
 
 /** Families of one decoder: rows of the table in decoder.c. */
@@ -91,6 +94,8 @@ typedef struct mixt__model_sizes {
     double rope_local;                         // theta of layers with a window; 0: rope_theta
     double rope_magnitude;                     // of cosines and sines; 0: 1
     mixt__rope_divisors rope_short, rope_long; // of frequencies, in texts up to rope_original tokens and longer ones
+    mixt__onnx *onnx;                          // borrowed: the file that the model is; NULL: it is one of the zoo
+    int onnx_loss;                             // of the choices of the key model.loss
 } mixt__model_sizes;
 
 /** Which sizes a model uses, a bit of 64 each: setting another is an error. */
@@ -143,6 +148,11 @@ typedef struct mixt__zoo_entry {
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
 } mixt__zoo_entry;
 
+/** Whether a name is that of an ONNX file. */
+bool mixt__model_is_file(const char *name);
+/** A model that is a file, model=net.onnx: not in the list. */
+extern const mixt__zoo_entry mixt__zoo_onnx;
+
 /** Ends with a record whose name is NULL. */
 extern const mixt__zoo_entry mixt__zoo[];
 
@@ -164,7 +174,7 @@ const mixt_data_array *mixt__model_words(const mixt_data_info *data);
 /** Days of users that ratings know apart, and one for others; 0: they say nothing of days. */
 int64_t mixt__model_days(const mixt_data_info *data);
 
-/** The record of a name; the failure lists the names and guesses which was meant. */
+/** The record of a name, which may be that of a file; the failure lists the names and guesses which was meant. */
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
 
 /** The size of a bit MIXT_USES_… by its name, and a model's default for it as text: "" where that follows the
@@ -177,6 +187,8 @@ int64_t mixt__model_default_heads(int64_t width);
 /** Makes a zoo model for a data set: cross-entropy for classes and tokens, mean squared error for values.
  *  @param sizes what the user chose; filled in. The model points at it: it must live as long. */
 mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__model_sizes *sizes, mixt__model *model);
+/** The same of a file that sizes->onnx has open. */
+mixt_status mixt__onnx_model(const char *name, const mixt_data_info *data, mixt__model_sizes *sizes, mixt__model *model);
 
 // The architectures, one file each.
 

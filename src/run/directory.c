@@ -45,7 +45,7 @@ static const char beginning[] = ".beginning"; // there, and locked, while the di
 static void remove_begun(const char *path)
 {
     const char *const names[] = {"metrics.jsonl", "events.jsonl",  "layers.jsonl",
-                                 "config.yaml",   "history.jsonl", MIXT_POLICY_FILE};
+                                 "config.yaml",   "history.jsonl", MIXT_POLICY_FILE, MIXT_GRAPH_FILE};
     char inside[1200];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         mixt__folder_remove_file(path, names[i]);
@@ -134,7 +134,9 @@ static mixt_status make_default(mixt__run_dir *dir, const mixt_config *config)
 {
     char stem[256];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
-    snprintf(stem, sizeof stem, "runs/%.100s-%.100s", mixt__config_string(config, MIXT_KEY_MODEL),
+    const char *model = mixt__config_string(config, MIXT_KEY_MODEL), *folder = strrchr(model, '/');
+    int name = (int)strlen(model) - (mixt__model_is_file(model) ? 5 : 0) - (folder ? (int)(folder + 1 - model) : 0);
+    snprintf(stem, sizeof stem, "runs/%.*s-%.100s", name < 100 ? name : 100, folder ? folder + 1 : model,
              slash ? slash + 1 : precision);
     return make_numbered(stem, dir->path, sizeof dir->path);
 }
@@ -235,6 +237,8 @@ static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kin
     char path[1200];
     MIXT_TRY(keep_policy(dir, config));
     MIXT_TRY(resolve_data(config, kind));
+    if (mixt__model_is_file(mixt__config_string(config, MIXT_KEY_MODEL)))
+        MIXT_TRY(set_absolute(config, MIXT_KEY_MODEL, "", mixt__config_string(config, MIXT_KEY_MODEL)));
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
     if (*mixt__config_string(config, MIXT_KEY_LORA_INIT))
@@ -278,6 +282,23 @@ mixt_status mixt__run_settle_config(mixt_config *config)
     return said ? MIXT_OK : mixt_config_set(config, "data.buckets=1", "as before there were buckets");
 }
 
+bool mixt__run_has_own_graph(const mixt_config *before, const mixt_config *now)
+{
+    const char *model = mixt__config_string(now, MIXT_KEY_MODEL), *name = strrchr(model, '/');
+    return name && !strcmp(name + 1, MIXT_GRAPH_FILE) &&
+           mixt__model_is_file(mixt__config_string(before, MIXT_KEY_MODEL));
+}
+
+mixt_status mixt__run_own_graph(const char *run, mixt_config *config)
+{
+    char setting[4200];
+    int n = snprintf(setting, sizeof setting, "model=%s/%s", run, MIXT_GRAPH_FILE);
+    if (n >= (int)sizeof setting || access(setting + 6, F_OK) ||
+        !mixt__model_is_file(mixt__config_string(config, MIXT_KEY_MODEL)))
+        return MIXT_OK;
+    return mixt_config_set(config, setting, run);
+}
+
 mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
 {
     char path[4096], setting[4200];
@@ -309,6 +330,8 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
         status = mixt__run_settle_config(*config);
     if (status == MIXT_OK && policy) // the run may have been moved since
         status = mixt_config_set(*config, setting, path);
+    if (status == MIXT_OK)
+        status = mixt__run_own_graph(run, *config);
     if (status == MIXT_OK)
         status = mixt_config_check(*config);
     if (status == MIXT_OK)

@@ -11,6 +11,11 @@
 
 #define MIXT_POLICY_FILE "policy.yaml"
 
+/** Whether a run whose model was a file goes on with the graph that lies beside it. */
+bool mixt__run_has_own_graph(const mixt_config *before, const mixt_config *now);
+/** Sets the model of a run that has its graph beside it, wherever the file is that it came from. */
+mixt_status mixt__run_own_graph(const char *run, mixt_config *config);
+
 typedef struct mixt__run_dir {
     char path[1024]; // "": not made
     mixt__rows metrics, events;

@@ -154,7 +154,8 @@ static json_t *find_changes(const mixt_config *before, const mixt_config *now)
     json_t *changes = json_object();
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
         json_t *from = value_text(before, (mixt__config_key)key), *to = value_text(now, (mixt__config_key)key);
-        bool same = json_equal(from, to) || (key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now));
+        bool same = json_equal(from, to) || (key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now)) ||
+                    (key == MIXT_KEY_MODEL && mixt__run_has_own_graph(before, now));
         if (!same)
             mixt__json_set(changes, mixt__config_table[key].name, json_pack("{s:O, s:O}", "from", from, "to", to));
         json_decref(from);

@@ -118,7 +118,7 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs, mixt_dtype for
         mixt__param *p = &graph->params[i];
         if (p->teacher)
             continue;
-        p->frozen = mixt__globs_find(globs, p->name) != NULL;
+        p->frozen = p->constant || mixt__globs_find(globs, p->name) != NULL;
         left += p->trainable && !p->frozen;
     }
     MIXT_TRY(mixt__globs_check(globs, "freeze", ""));
@@ -195,4 +195,19 @@ mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, cons
     mixt__globs_free(&rates);
     mixt__globs_free(&decays);
     return status;
+}
+
+mixt_status mixt__trainer_begin_with(mixt__params *p, const mixt__model *model)
+{
+    mixt_status status = MIXT_OK;
+    for (int64_t i = 0; status == MIXT_OK && i < p->count; i++) {
+        bool given = false;
+        float *values = mixt__alloc_uninit((size_t)p->table[i].count * sizeof *values);
+        status = values ? model->begin(model->begin_user, &p->table[i], values, &given)
+                        : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the first values of '%s'", p->table[i].name);
+        if (status == MIXT_OK && given)
+            status = mixt__params_set(p, (int32_t)i, values);
+        mixt__free(values);
+    }
+    return status == MIXT_OK ? mixt__params_refresh_copies(p) : status;
 }

@@ -2,6 +2,7 @@
 #ifndef MIXT_TRAIN_FINETUNE_H
 #define MIXT_TRAIN_FINETUNE_H
 
+#include "model/model.h"
 #include "runtime/params.h"
 
 /** Marks the parameters that a list of globs names (base/globs.h; NULL: none) as frozen. A batch norm whose running
@@ -17,5 +18,8 @@ mixt_status mixt__adapters_check(const mixt__graph *graph);
 
 /** Sets factors of the learning rate and weight decays of segments; a decay only where there is one at all. */
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups);
+
+/** Gives parameters the values that the model's file says, over what was drawn. */
+mixt_status mixt__trainer_begin_with(mixt__params *params, const mixt__model *model);
 
 #endif

@@ -308,6 +308,8 @@ mixt_status mixt__trainer_take_weights(mixt__trainer *t)
     t->allocated = mixt__device_allocated(t->device) - before;
     if (status == MIXT_OK)
         status = mixt__params_initialise(t->params, t->settings.seed);
+    if (status == MIXT_OK && t->model.begin)
+        status = mixt__trainer_begin_with(t->params, &t->model);
     if (status == MIXT_OK && t->params->fixed_count)
         status = t->teacher.load(t->teacher.user, t->params);
     if (status == MIXT_OK)

@@ -72,6 +72,7 @@ with zipfile.ZipFile("set.npz", "w") as z:
     z.writestr("pictures.npy", array("40, 8, 8", bytes(range(256)) * 10))
     z.writestr("kind.npy", array("40,", bytes(i % 2 for i in range(40))))
 PY
+python3 "$root/tests/support/onnx_file.py" rows net.onnx || fail "net.onnx"
 mkdir moved && cp rows.csv moved
 { cat rows.csv; echo '0.5,3,1'; } >grown.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm

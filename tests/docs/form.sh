@@ -47,7 +47,7 @@ while read -r page name; do
 done < <(named '\bmixt_[a-z0-9]+(_[a-z0-9]+)*\b' | grep -vE ' mixt_cuda$')
 while read -r page key; do
     grep -qF "\"$key\"," src/config/keys.def src/policy/settings.def || fail "$page: $key is no key of a configuration"
-done < <(named '\b(net|data|train|verify)\.[a-z_0-9]+\b' | grep -vE '\.(h|c|md|csv|tsv|txt|tokens|bin|json|jsonl|en|de)$|_$')
+done < <(named '\b(net|data|train|verify)\.[a-z_0-9]+\b' | grep -vE '\.(h|c|md|csv|tsv|txt|tokens|bin|json|jsonl|en|de|onnx)$|_$')
 while read -r page variable; do
     grep -qE "MIXT_ENV\(${variable#MIXT_}," src/base/env.def || grep -rqwE "(MIXT_)?${variable#MIXT_}" include/mixt ||
         fail "$page: $variable is no variable"

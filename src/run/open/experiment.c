@@ -6,6 +6,7 @@
 #include "data/facts.h"
 #include "data/text/inputs_text.h"
 #include "mixt/tokenizer.h"
+#include "onnx/onnx.h"
 #include "run/open/adapter.h"
 #include "run/open/device_sums.h"
 #include "run/open/lora.h"
@@ -252,6 +253,22 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     s->zero_init = mixt__config_bool(e->config, MIXT_KEY_NET_ZERO_INIT);
     s->pool = (mixt__model_pool)mixt__config_choice(e->config, MIXT_KEY_NET_POOL);
     s->penalty = (float)mixt__config_float(e->config, MIXT_KEY_NET_PENALTY);
+    s->onnx = e->onnx;
+    s->onnx_loss = mixt__config_choice(e->config, MIXT_KEY_MODEL_LOSS);
+    return MIXT_OK;
+}
+
+/** The file that the model is, where it is one. */
+static mixt_status open_file(mixt__experiment *e)
+{
+    mixt__onnx_options options = {.head = number(e, MIXT_KEY_MODEL_HEAD), .output = text(e, MIXT_KEY_MODEL_OUTPUT)};
+    options.logits = mixt__config_choice(e->config, MIXT_KEY_MODEL_LOSS) != 2; // of mse outputs count as they are
+    if (mixt__onnx_is(text(e, MIXT_KEY_MODEL)))
+        return e->onnx ? MIXT_OK : mixt__onnx_open(text(e, MIXT_KEY_MODEL), &options, &e->onnx);
+    if (options.head || *options.output || mixt__config_choice(e->config, MIXT_KEY_MODEL_LOSS))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "model.head, model.output and model.loss are for a model from an ONNX file, and model is %s",
+                          text(e, MIXT_KEY_MODEL));
     return MIXT_OK;
 }
 
@@ -452,6 +469,7 @@ static mixt_status check_letters(const mixt__experiment *e)
 static mixt_status open_trainer(mixt__experiment *e)
 {
     MIXT_TRY(count_steps(e));
+    MIXT_TRY(open_file(e));
     MIXT_TRY(mixt__experiment_sizes(e));
     e->sizes.beta = real(e, MIXT_KEY_DPO_BETA);
     const mixt_data_info *info = mixt_data_describe(e->facts);
@@ -547,5 +565,6 @@ void mixt__experiment_close(mixt__experiment *e)
         e->device_sums->close(e->device_sums, !e->lost);
     mixt__distillation_close(e->distillation);
     mixt__phases_close(&e->phases);
+    mixt__onnx_close(e->onnx);
     *e = (mixt__experiment){0};
 }

@@ -44,6 +44,7 @@ typedef struct mixt__experiment {
     mixt__distillation *distillation; // what distill.teacher names; NULL: none
     int64_t positions;                // places of a text that the weights to begin with know; 0: none
     mixt__model_sizes sizes;
+    mixt__onnx *onnx; // the file that the model is; NULL: it is one of the zoo
     mixt_trainer *trainer;
     int64_t total_steps, steps_per_epoch; // in updates
     const char *item;                     // what is counted a second: "samples" or "tokens"

@@ -8,6 +8,7 @@
 #include "data/text/gpt2_files.h"
 #include "data/text/inputs_text.h"
 #include "data/text/tokenizer.h"
+#include "onnx/onnx.h"
 #include "store/file.h"
 #include "store/json.h"
 
@@ -197,6 +198,9 @@ mixt_status mixt__run_json_write(const char *path, json_t *value, bool overwrite
 mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
 {
     char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_GRAPH_FILE);
+    if (e->onnx && access(path, F_OK))
+        MIXT_TRY(mixt__onnx_write_graph(e->onnx, path));
     const char *vocab = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
     if (!*vocab && e->train && e->train->options.vocab)
         vocab = e->train->options.vocab; // learned from the data

@@ -13,6 +13,9 @@
 
 enum { MIXT_INPUTS_VERSION = 1 };
 
+/** The graph of a model that is an ONNX file, without its weights: in the run's directory. */
+#define MIXT_GRAPH_FILE "model.onnx"
+
 /** Writes both for an experiment whose data is open: vocab/ first, then inputs.json whole or not at all. */
 mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e);
 /** Reads inputs.json and checks it.
