@@ -50,7 +50,10 @@ mixt_status mixt__import_parameter(mixt__import *m, const mixt__onnx_recipe *rec
     mixt_status status = keep_recipe(m->onnx, &named);
     pthread_mutex_unlock(&m->onnx->lock);
     MIXT_TRY(status);
+    char scope = m->b->scope[0]; // parameters have the file's names, whichever layer is being made
+    m->b->scope[0] = '\0';
     *value = mixt__builder_param(m->b, param->name, NULL, param);
+    m->b->scope[0] = scope;
     return mixt__import_check(m);
 }
 

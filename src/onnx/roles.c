@@ -41,7 +41,8 @@ static const weight_slots slots[] = {
     {"Concat", 0, ~0u, 0},
 };
 
-static const char *const carriers[] = {"Transpose", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Expand"};
+static const char *const carriers[] = {"Transpose", "Identity",  "Cast",   "Reshape",
+                                       "Squeeze",   "Unsqueeze", "Expand", "Slice"};
 
 /** Whether a name was made by an exporter for a number that it folded. */
 static bool is_anonymous(mixt__wire_span name)

@@ -206,7 +206,7 @@ def matches(name, ours, theirs):
     return float(np.max(np.abs(ours - theirs))) if ours.shape == theirs.shape else None
 
 
-def train_both(build, name, make, path, shape, kind, count, steps=20, lr=0.01):
+def train_both(build, name, make, path, shape, kind, count, steps=20, lr=0.001):
     import torch
     torch.manual_seed(1)
     net = make().train()
@@ -247,7 +247,11 @@ def models(runner, build, names):
         torch.manual_seed(0)
         net, path = make(), os.path.join(work, name + ".onnx")
         torch.save(net.state_dict(), path + ".pt")
-        export(net, example, path)
+        try:
+            export(net, example, path)
+        except Exception as error: # torch's own exporter
+            print(f"{name:16} no file: {str(error).splitlines()[0][:150]}", flush=True)
+            continue
         expected = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": example.numpy()})[0]
         found = runner.forward(path, [example.numpy()])
         if isinstance(found, str):
