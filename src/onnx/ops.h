@@ -52,7 +52,7 @@
     X(Selu, elu)                                                                                                       \
     X(Celu, elu)                                                                                                       \
     X(Clip, clip)                                                                                                      \
-    X(Erf, erf)                                                                                                        \
+    X(Erf, unary)                                                                                                      \
     X(Dropout, dropout)                                                                                                \
     X(Softmax, softmax)                                                                                                \
     X(LogSoftmax, softmax)                                                                                             \
@@ -72,6 +72,22 @@
     X(LayerNormalization, layer_norm)                                                                                  \
     X(RMSNormalization, layer_norm)                                                                                    \
     X(SimplifiedLayerNormalization, layer_norm)                                                                        \
+    X(Floor, unary)                                                                                                    \
+    X(Ceil, unary)                                                                                                     \
+    X(Round, unary)                                                                                                    \
+    X(Sin, unary)                                                                                                      \
+    X(Cos, unary)                                                                                                      \
+    X(Not, unary)                                                                                                      \
+    X(Equal, compare)                                                                                                  \
+    X(Less, compare)                                                                                                   \
+    X(Greater, compare)                                                                                                \
+    X(LessOrEqual, compare)                                                                                            \
+    X(GreaterOrEqual, compare)                                                                                         \
+    X(And, compare)                                                                                                    \
+    X(Or, compare)                                                                                                     \
+    X(ReduceMax, reduce)                                                                                               \
+    X(ReduceMin, reduce)                                                                                               \
+    X(GlobalMaxPool, global_pool)                                                                                      \
     X(Einsum, einsum)                                                                                                  \
     X(LSTM, recurrent)                                                                                                 \
     X(GRU, recurrent)                                                                                                  \

@@ -1,6 +1,8 @@
 /* Convolutions and pooling, channels last in memory. */
 #include "onnx/ops.h"
 
+#include "mixt/ops.h"
+
 #include "ops/attrs.h"
 #include "ops/ops.h"
 
@@ -11,14 +13,6 @@ typedef struct window {
     int rank; // of those
     int64_t kernel[3], stride[3], dilation[3], begin[3], end[3];
 } window;
-
-static bool same_for_all(const int64_t *numbers, int count)
-{
-    for (int i = 1; i < count; i++)
-        if (numbers[i] != numbers[0])
-            return false;
-    return true;
-}
 
 /** Pads that make the result as large as the source over the stride. */
 static void pad_same(window *w, const int64_t *source, bool lower)
@@ -63,8 +57,6 @@ static mixt_status read_window(mixt__import *m, const mixt__onnx_node *n, const 
         pad_same(w, x->dims + 2, mixt__onnx_text_is(n, "auto_pad", "SAME_LOWER"));
     return MIXT_OK;
 }
-
-static const int last2[4] = {0, 2, 3, 1};
 
 /** Channels last in memory, of any number of axes. */
 static void last_order(int rank, int order[MIXT_ONNX_RANK])
@@ -220,31 +212,41 @@ mixt_status mixt__onnx_conv_transpose(mixt__import *m, const mixt__onnx_node *n)
 mixt_status mixt__onnx_pool(mixt__import *m, const mixt__onnx_node *n)
 {
     mixt__item *x = mixt__import_in(m, n, 0);
+    int order[MIXT_ONNX_RANK];
     window w;
     mixt_value v;
     if (!x)
         return mixt__import_refuse(m, "it has no input");
     MIXT_TRY(read_window(m, n, x, NULL, &w));
-    bool average = mixt__wire_is(n->op, "AveragePool"), padded = false;
-    for (int i = 0; i < w.rank; i++)
-        padded = padded || w.begin[i] || w.end[i];
-    if (w.rank != 2 || !same_for_all(w.kernel, 2) || !same_for_all(w.stride, 2) || w.dilation[0] != 1 ||
-        w.dilation[1] != 1 || !same_for_all(w.begin, 2) || !same_for_all(w.end, 2) || w.begin[0] != w.end[0])
-        return mixt__import_refuse(m, "windows, strides and pads that differ, dilations, or %d axes", w.rank);
-    if (mixt__onnx_int(n, "ceil_mode", 0))
-        for (int i = 0; i < 2; i++)
-            if ((x->dims[i + 2] + w.begin[i] + w.end[i] - w.kernel[i]) % w.stride[i])
-                return mixt__import_refuse(m, "ceil_mode where windows do not fit evenly");
-    if (average && padded && mixt__onnx_int(n, "count_include_pad", 0))
-        return mixt__import_refuse(m, "averages that count padding");
     if (n->out_count > 1 && n->out[1] && m->f->values[n->out[1]].uses)
         return mixt__import_refuse(m, "the places of the largest as an output");
+    bool average = mixt__wire_is(n->op, "AveragePool"), plane = w.rank > 1;
+    int last = w.rank - 1, above = w.rank - 2;
     mixt__onnx_type type = x->type;
-    mixt_pool_options o =
-        MIXT_OPTIONS(mixt_pool_options, .size = w.kernel[0], .stride = w.stride[0], .pad = w.begin[0]);
-    MIXT_TRY(mixt__item_full(m, x, last2, &v));
+    mixt_pool_options o = MIXT_OPTIONS(mixt_pool_options, .size = w.kernel[last], .size_w = w.kernel[last],
+                                       .stride_w = w.stride[last], .dilation_w = w.dilation[last]);
+    o.pad_left = w.begin[last];
+    o.pad_right = w.end[last];
+    if (plane) {
+        o.size_h = w.kernel[above];
+        o.stride_h = w.stride[above];
+        o.dilation_h = w.dilation[above];
+        o.pad_top = w.begin[above];
+        o.pad_bottom = w.end[above];
+    }
+    if (w.rank == 3) {
+        o.size_d = w.kernel[0];
+        o.stride_d = w.stride[0];
+        o.dilation_d = w.dilation[0];
+        o.pad_front = w.begin[0];
+        o.pad_back = w.end[0];
+    }
+    o.ceil = mixt__onnx_int(n, "ceil_mode", 0) != 0;
+    o.count_pad = average && mixt__onnx_int(n, "count_include_pad", 0) != 0;
+    last_order(x->rank, order);
+    MIXT_TRY(mixt__item_full(m, x, order, &v));
     v = average ? mixt_avg_pool_with(m->b, v, &o) : mixt_max_pool_with(m->b, v, &o);
-    mixt__item_give_in(m, mixt__import_out(m, n, 0), type, v, last2);
+    mixt__item_give_in(m, mixt__import_out(m, n, 0), type, v, order);
     return MIXT_OK;
 }
 
@@ -261,6 +263,9 @@ mixt_status mixt__onnx_global_pool(mixt__import *m, const mixt__onnx_node *n)
     for (int i = 0; i < from.rank; i++)
         if (from.order[i] > 1)
             o.axes[o.axis_count++] = i;
-    mixt__item_give_in(m, mixt__import_out(m, n, 0), from.type, mixt_mean_with(m->b, v, &o), from.order);
+    mixt__item_give_in(m, mixt__import_out(m, n, 0), from.type,
+                       mixt__wire_is(n->op, "GlobalMaxPool") ? mixt_reduce_max_with(m->b, v, &o)
+                                                             : mixt_mean_with(m->b, v, &o),
+                       from.order);
     return MIXT_OK;
 }

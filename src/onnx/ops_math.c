@@ -1,6 +1,8 @@
 /* Pointwise ops and sums. */
 #include "onnx/ops.h"
 
+#include "mixt/ops.h"
+
 #include "ops/attrs.h"
 #include "ops/ops.h"
 
@@ -119,6 +121,33 @@ mixt_status mixt__onnx_binary(mixt__import *m, const mixt__onnx_node *n)
     return join(m, x, y, fn, mixt__import_out(m, n, 0));
 }
 
+static mixt_value at_most(mixt_builder *b, mixt_value x, mixt_value y)
+{
+    return mixt_not(b, mixt_greater(b, x, y));
+}
+
+static mixt_value at_least(mixt_builder *b, mixt_value x, mixt_value y)
+{
+    return mixt_not(b, mixt_less(b, x, y));
+}
+
+mixt_status mixt__onnx_compare(mixt__import *m, const mixt__onnx_node *n)
+{
+    mixt__item *x = mixt__import_in(m, n, 0), *y = mixt__import_in(m, n, 1), *out = mixt__import_out(m, n, 0);
+    binary_fn *fn = mixt__wire_is(n->op, "Equal")         ? mixt_equal
+                    : mixt__wire_is(n->op, "Less")        ? mixt_less
+                    : mixt__wire_is(n->op, "Greater")     ? mixt_greater
+                    : mixt__wire_is(n->op, "LessOrEqual") ? at_most
+                    : mixt__wire_is(n->op, "And")         ? mixt_minimum
+                    : mixt__wire_is(n->op, "Or")          ? mixt_maximum
+                                                          : at_least;
+    if (!x || !y)
+        return mixt__import_refuse(m, "it needs two inputs");
+    MIXT_TRY(join(m, x, y, fn, out));
+    out->type = MIXT_ONNX_BOOL;
+    return MIXT_OK;
+}
+
 mixt_status mixt__onnx_many(mixt__import *m, const mixt__onnx_node *n)
 {
     mixt__item *out = mixt__import_out(m, n, 0), *first = mixt__import_in(m, n, 0);
@@ -144,21 +173,12 @@ mixt_status mixt__onnx_pow(mixt__import *m, const mixt__onnx_node *n)
 {
     mixt__item *x = mixt__import_in(m, n, 0);
     double power;
-    if (!x || !is_uniform(m, mixt__import_in(m, n, 1), &power))
-        return mixt__import_refuse(m, "a power that is not known");
+    if (!x || !mixt__import_in(m, n, 1))
+        return mixt__import_refuse(m, "it needs two inputs");
+    if (!is_uniform(m, mixt__import_in(m, n, 1), &power) || mixt__item_count(mixt__import_in(m, n, 1)) > 1)
+        return join(m, x, mixt__import_in(m, n, 1), mixt_pow, mixt__import_out(m, n, 0));
     MIXT_TRY(mixt__item_compute(m, x));
-    mixt_value v = x->value, square = v;
-    if (power == 2 || power == 3)
-        square = mixt_square(m->b, v);
-    if (power == 0.5 || power == -0.5)
-        square = mixt_sqrt(m->b, v);
-    if (power == 3)
-        square = mixt_mul(m->b, square, v);
-    if (power == -0.5 || power == -1)
-        square = mixt_div(m->b, mixt_affine(m->b, square, 0, 1), square);
-    if (power != 1 && power != 2 && power != 3 && fabs(power) != 0.5 && power != -1)
-        return mixt__import_refuse(m, "power %g: 0.5, 1, 2, 3, -0.5 and -1 are made", power);
-    give_like(m, n, x, square);
+    give_like(m, n, x, power == 2 ? mixt_square(m->b, x->value) : mixt_power(m->b, x->value, (float)power));
     return MIXT_OK;
 }
 
@@ -176,6 +196,21 @@ static mixt_status mask_item(mixt__import *m, mixt__item *mask, bool keep, mixt_
     return MIXT_OK;
 }
 
+/** Any condition, element by element. */
+static mixt_status choose(mixt__import *m, const mixt__onnx_node *n, mixt__item *mask, mixt__item *x, mixt__item *y)
+{
+    mixt__item *const in[3] = {mask, x, y}, *out = mixt__import_out(m, n, 0);
+    mixt_value v[3];
+    int rank = 0;
+    mixt__onnx_type type = x->type;
+    for (int k = 0; k < 3; k++)
+        rank = in[k]->rank > rank ? in[k]->rank : rank;
+    for (int k = 0; k < 3; k++)
+        MIXT_TRY(mixt__item_value(m, in[k], rank, NULL, &v[k]));
+    mixt__item_give(m, out, type, mixt_select(m->b, v[0], v[1], v[2]));
+    return MIXT_OK;
+}
+
 /** Of a mask that is known and a number: x where it is kept, and the number added elsewhere, which is what masks of
  *  scores do. */
 mixt_status mixt__onnx_where(mixt__import *m, const mixt__onnx_node *n)
@@ -183,11 +218,11 @@ mixt_status mixt__onnx_where(mixt__import *m, const mixt__onnx_node *n)
     mixt__item *mask = mixt__import_in(m, n, 0), *x = mixt__import_in(m, n, 1), *y = mixt__import_in(m, n, 2);
     mixt__item kept, hidden, left, filled;
     double number = 0, *out;
-    if (!mixt__item_is(mask, MIXT_ITEM_CONSTANT) || !x || !y)
-        return mixt__import_refuse(m, "a condition that depends on the data");
+    if (!mask || !x || !y)
+        return mixt__import_refuse(m, "it needs three inputs");
     bool x_is_number = is_uniform(m, x, &number), y_is_number = !x_is_number && is_uniform(m, y, &number);
-    if (!x_is_number && !y_is_number)
-        return mixt__import_refuse(m, "a choice between two computed values");
+    if (!mixt__item_is(mask, MIXT_ITEM_CONSTANT) || (!x_is_number && !y_is_number))
+        return choose(m, n, mask, x, y);
     MIXT_TRY(mask_item(m, mask, y_is_number, &kept));
     MIXT_TRY(mask_item(m, mask, x_is_number, &hidden));
     number = number < -3e38 ? -3e38 : number > 3e38 ? 3e38 : number;
@@ -202,31 +237,9 @@ mixt_status mixt__onnx_where(mixt__import *m, const mixt__onnx_node *n)
 
 /* ---- one operand ---- */
 
-static mixt_value absolute(mixt_builder *b, mixt_value x)
-{
-    return mixt_maximum(b, x, mixt_neg(b, x));
-}
-
-static mixt_value reciprocal(mixt_builder *b, mixt_value x)
-{
-    return mixt_div(b, mixt_affine(b, x, 0, 1), x);
-}
-
-/** max(x, 0) + log(1 + exp(-|x|)): nothing overflows. */
-static mixt_value softplus(mixt_builder *b, mixt_value x)
-{
-    mixt_value small = mixt_exp(b, mixt_neg(b, absolute(b, x)));
-    return mixt_add(b, mixt_relu(b, x), mixt_log(b, mixt_affine(b, small, 1, 1)));
-}
-
 static mixt_value softsign(mixt_builder *b, mixt_value x)
 {
-    return mixt_div(b, x, mixt_affine(b, absolute(b, x), 1, 1));
-}
-
-static mixt_value mish(mixt_builder *b, mixt_value x)
-{
-    return mixt_mul(b, x, mixt_tanh(b, softplus(b, x)));
+    return mixt_div(b, x, mixt_affine(b, mixt_abs(b, x), 1, 1));
 }
 
 typedef mixt_value unary_fn(mixt_builder *b, mixt_value x);
@@ -234,9 +247,11 @@ typedef mixt_value unary_fn(mixt_builder *b, mixt_value x);
 static const struct {
     const char *op;
     unary_fn *fn;
-} unaries[] = {{"Neg", mixt_neg},          {"Relu", mixt_relu},    {"Sigmoid", mixt_sigmoid}, {"Tanh", mixt_tanh},
-               {"Exp", mixt_exp},          {"Log", mixt_log},      {"Sqrt", mixt_sqrt},       {"Abs", absolute},
-               {"Reciprocal", reciprocal}, {"Softplus", softplus}, {"Softsign", softsign},    {"Mish", mish}};
+} unaries[] = {{"Neg", mixt_neg},      {"Relu", mixt_relu}, {"Sigmoid", mixt_sigmoid},  {"Tanh", mixt_tanh},
+               {"Exp", mixt_exp},      {"Log", mixt_log},   {"Sqrt", mixt_sqrt},        {"Abs", mixt_abs},
+               {"Floor", mixt_floor},  {"Ceil", mixt_ceil}, {"Round", mixt_round},      {"Sin", mixt_sin},
+               {"Cos", mixt_cos},      {"Not", mixt_not},   {"Mish", mixt_mish},        {"Reciprocal", mixt_reciprocal},
+               {"Softsign", softsign}, {"Erf", mixt_erf},   {"Softplus", mixt_softplus}};
 
 mixt_status mixt__onnx_unary(mixt__import *m, const mixt__onnx_node *n)
 {
@@ -277,27 +292,10 @@ static mixt_status shaped(mixt__import *m, const mixt__onnx_node *n,
     return MIXT_OK;
 }
 
-static mixt_value constant_like(mixt_builder *b, mixt_value x, float number)
+static mixt_value hard_swish(mixt_builder *b, mixt_value x, float unused, float none)
 {
-    return mixt_affine(b, x, 0, number);
-}
-
-/** Between two numbers: max(low, x) as relu(x - low) + low. */
-static mixt_value between(mixt_builder *b, mixt_value x, float low, float high)
-{
-    if (low > -FLT_MAX)
-        x = low == 0 ? mixt_relu(b, x) : mixt_maximum(b, x, constant_like(b, x, low));
-    return high < FLT_MAX ? mixt_minimum(b, x, constant_like(b, x, high)) : x;
-}
-
-static mixt_value hard_sigmoid(mixt_builder *b, mixt_value x, float alpha, float beta)
-{
-    return between(b, mixt_affine(b, x, alpha, beta), 0, 1);
-}
-
-static mixt_value hard_swish(mixt_builder *b, mixt_value x, float alpha, float beta)
-{
-    return mixt_mul(b, x, hard_sigmoid(b, x, alpha, beta));
+    (void)unused, (void)none;
+    return mixt_hard_swish(b, x);
 }
 
 static mixt_value leaky(mixt_builder *b, mixt_value x, float alpha, float unused)
@@ -324,7 +322,7 @@ static mixt_value celu(mixt_builder *b, mixt_value x, float alpha, float unused)
 
 mixt_status mixt__onnx_hard_sigmoid(mixt__import *m, const mixt__onnx_node *n)
 {
-    return shaped(m, n, hard_sigmoid, mixt__onnx_float(n, "alpha", 0.2), mixt__onnx_float(n, "beta", 0.5));
+    return shaped(m, n, mixt_hard_sigmoid, mixt__onnx_float(n, "alpha", 0.2), mixt__onnx_float(n, "beta", 0.5));
 }
 
 mixt_status mixt__onnx_hard_swish(mixt__import *m, const mixt__onnx_node *n)
@@ -353,7 +351,7 @@ mixt_status mixt__onnx_clip(mixt__import *m, const mixt__onnx_node *n)
     if ((mixt__import_in(m, n, 1) && !mixt__item_scalar(m, mixt__import_in(m, n, 1), &low)) ||
         (mixt__import_in(m, n, 2) && !mixt__item_scalar(m, mixt__import_in(m, n, 2), &high)))
         return mixt__import_refuse(m, "limits that are not known");
-    return shaped(m, n, between, low, high);
+    return shaped(m, n, mixt_clip, low, high);
 }
 
 mixt_status mixt__onnx_gelu(mixt__import *m, const mixt__onnx_node *n)
@@ -365,13 +363,6 @@ mixt_status mixt__onnx_gelu(mixt__import *m, const mixt__onnx_node *n)
     bool tanh_form = mixt__onnx_text_is(n, "approximate", "tanh");
     give_like(m, n, x, tanh_form ? mixt_gelu(m->b, x->value) : mixt_gelu_erf(m->b, x->value));
     return MIXT_OK;
-}
-
-/** erf(x) = 2 · gelu(√2 · x) / (√2 · x) - 1 has no value at 0: only as a part of Gelu. */
-mixt_status mixt__onnx_erf(mixt__import *m, const mixt__onnx_node *n)
-{
-    (void)n;
-    return mixt__import_refuse(m, "Erf by itself; as a part of Gelu it is made");
 }
 
 mixt_status mixt__onnx_prelu(mixt__import *m, const mixt__onnx_node *n)
@@ -437,6 +428,10 @@ static mixt_value reduced(mixt__import *m, const mixt__onnx_node *n, mixt_value 
 {
     if (mixt__wire_is(n->op, "ReduceMean"))
         return mixt_mean_with(m->b, v, o);
+    if (mixt__wire_is(n->op, "ReduceMax"))
+        return mixt_reduce_max_with(m->b, v, o);
+    if (mixt__wire_is(n->op, "ReduceMin"))
+        return mixt_reduce_min_with(m->b, v, o);
     if (mixt__wire_is(n->op, "ReduceSum"))
         return mixt_sum_with(m->b, v, o);
     if (mixt__wire_is(n->op, "ReduceLogSumExp"))

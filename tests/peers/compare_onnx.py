@@ -138,7 +138,7 @@ def zoo():
     class Tagger(nn.Module):
         def __init__(self):
             super().__init__()
-            self.e, self.l, self.o = nn.Embedding(97, 24), nn.LSTM(24, 32, 2, batch_first=True), nn.Linear(32, 12)
+            self.e, self.l, self.o = nn.Embedding(97, 24), nn.LSTM(24, 32, 2, batch_first=True), nn.Linear(32, 97)
         def forward(self, x):
             return self.o(self.l(self.e(x))[0])
     class Block(nn.Module):
