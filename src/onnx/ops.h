@@ -88,6 +88,14 @@
     X(ReduceMax, reduce)                                                                                               \
     X(ReduceMin, reduce)                                                                                               \
     X(GlobalMaxPool, global_pool)                                                                                      \
+    X(ArgMax, argmax)                                                                                                  \
+    X(CumSum, cumsum)                                                                                                  \
+    X(Trilu, trilu)                                                                                                    \
+    X(Tile, tile)                                                                                                      \
+    X(DepthToSpace, blocks)                                                                                            \
+    X(SpaceToDepth, blocks)                                                                                            \
+    X(InstanceNormalization, group_norm)                                                                               \
+    X(GroupNormalization, group_norm)                                                                                  \
     X(Einsum, einsum)                                                                                                  \
     X(LSTM, recurrent)                                                                                                 \
     X(GRU, recurrent)                                                                                                  \
