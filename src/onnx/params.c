@@ -175,7 +175,7 @@ mixt_status mixt__item_compute(mixt__import *m, mixt__item *item)
         return mixt__item_parameter(m, item, order, item->rank > 1, &value);
     if (item->kind == MIXT_ITEM_CONSTANT)
         return compute_constant(m, item);
-    return mixt__fail(MIXT_ERROR_INTERNAL, "an input that was not made");
+    return mixt__import_refuse(m, "an input that nothing has made yet");
 }
 
 /* ---- values to begin with ---- */
