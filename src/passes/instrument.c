@@ -26,6 +26,8 @@ static bool is_wanted(const mixt__graph *graph, const mixt__instrument *instrume
     if ((n->alias && !parts) || !mixt_dtype_is_float(v->dtype) || v->dtype == MIXT_DTYPE_FP64 ||
         !writes_last(graph, count, node, n->out[o]))
         return false;
+    if (v->scales.kind != MIXT_SCALE_NONE) // numbers without their scale say nothing: what was rounded is looked at
+        return false;
     return !instrument->wanted || instrument->wanted(instrument->user, graph, n, o);
 }
 

@@ -59,6 +59,12 @@ grep -q '"fp8_e4m3"' sensitivity.json || fail "sensitivity without FP8"
 "$mixt" advise run.yaml --trial 0 >advice 2>&1 || fail "advice"
 grep -q 'fp8 .*emulated' advice || fail "advice does not say that FP8 is emulated: $(cat advice)"
 "$mixt" info | grep -q 'fp8 .*emulated .*precision: fp8' || fail "info does not know that FP8 can be trained in"
+"$mixt" debug one --step 6 --json >debug.json 2>err || fail "debug: $(cat err)"
+same_number() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) * (a - b) <= 1e-14 * a * a) }'; }
+trained=$(sed -n 's/^{"step": *6,.*"grad_norm": *\([^,}]*\).*/\1/p' one/metrics.jsonl | head -1)
+same_number "$trained" "$(sed -n 's/^  "grad_norm": \([^,]*\),*$/\1/p' debug.json | head -1)" ||
+    fail "debug makes another update: grad_norm $(grep -m1 grad_norm debug.json), in training $trained"
+grep -q '"format": "fp8_e4m3"' debug.json || fail "debug does not count values in FP8"
 
 # ---- ranks ----
 
