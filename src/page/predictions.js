@@ -19,21 +19,34 @@ function showConfusion(section, found) {
     }));
 }
 
-/** Targets along x, predictions along y: good ones lie on the diagonal. Of numbers alone: nothing in it is from a file. */
+/** An element of a picture: attributes are numbers and words of ours. */
+function shape(picture, name, attributes, words) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes))
+        made.setAttribute(key, value);
+    if (words)
+        made.textContent = words;
+    picture.append(made);
+    return made;
+}
+
+/** Targets along x, predictions along y: good ones lie on the diagonal. */
 function showScatter(section, pairs) {
     const SIDE = 320, LEFT = 70, BELOW = 40, TOP = 5, all = pairs.flat();
     const low = all.reduce((a, b) => Math.min(a, b)), high = all.reduce((a, b) => Math.max(a, b));
-    const at = value => (high > low ? SIDE * (value - low) / (high - low) : SIDE / 2).toFixed(1);
-    const text = (x, y, anchor, words) => `<text x="${x}" y="${y}" text-anchor="${anchor}">${words}</text>`;
-    const picture = make("div");
-    picture.innerHTML = `<svg width="${LEFT + SIDE + 20}" height="${SIDE + BELOW + TOP}" class="scatter" role="img">` +
-        `<rect x="${LEFT}" y="${TOP}" width="${SIDE}" height="${SIDE}" class="frame"/>` +
-        `<line x1="${LEFT}" y1="${SIDE + TOP}" x2="${LEFT + SIDE}" y2="${TOP}" class="diagonal"/>` +
-        pairs.map(([target, prediction]) => `<circle cx="${LEFT + +at(target)}" cy="${SIDE + TOP - at(prediction)}" r="3"/>`).join("") +
-        text(LEFT, SIDE + 20, "start", Chart.text(low)) + text(LEFT + SIDE, SIDE + 20, "end", Chart.text(high)) +
-        text(LEFT + SIDE / 2, SIDE + 36, "middle", "target") + text(LEFT - 6, SIDE + TOP, "end", Chart.text(low)) +
-        text(LEFT - 6, 14, "end", Chart.text(high)) + text(LEFT - 6, SIDE / 2, "end", "predicted") + "</svg>";
-    section.append(picture);
+    const at = value => high > low ? SIDE * (value - low) / (high - low) : SIDE / 2;
+    const picture = shape(section, "svg", {width: LEFT + SIDE + 20, height: SIDE + BELOW + TOP, class: "scatter", role: "img"});
+    const text = (x, y, anchor, words) => shape(picture, "text", {x, y, "text-anchor": anchor}, words);
+    shape(picture, "rect", {x: LEFT, y: TOP, width: SIDE, height: SIDE, class: "frame"});
+    shape(picture, "line", {x1: LEFT, y1: SIDE + TOP, x2: LEFT + SIDE, y2: TOP, class: "diagonal"});
+    for (const [target, prediction] of pairs)
+        shape(picture, "circle", {cx: (LEFT + at(target)).toFixed(1), cy: (SIDE + TOP - at(prediction)).toFixed(1), r: 3});
+    text(LEFT, SIDE + 20, "start", Chart.text(low));
+    text(LEFT + SIDE, SIDE + 20, "end", Chart.text(high));
+    text(LEFT + SIDE / 2, SIDE + 36, "middle", "target");
+    text(LEFT - 6, SIDE + TOP, "end", Chart.text(low));
+    text(LEFT - 6, 14, "end", Chart.text(high));
+    text(LEFT - 6, SIDE / 2, "end", "predicted");
 }
 
 function showValues(section, pairs) {

@@ -199,13 +199,19 @@ static void read_predictions(const char *folder, json_t *about)
     mixt__file_map map;
     json_t *found = NULL;
     snprintf(path, sizeof path, "%s/predictions.json", folder);
-    if (mixt__file_map_open_own(path, &map) != MIXT_OK)
+    if (access(path, F_OK)) // not every run has them
         return;
-    if (map.bytes <= PREDICTIONS_MAX && mixt__json_parse(path, map.data, map.bytes, 0, &found) == MIXT_OK &&
-        json_is_object(found))
+    mixt_status status = mixt__file_map_open_own(path, &map);
+    if (status == MIXT_OK) {
+        if (map.bytes <= PREDICTIONS_MAX)
+            status = mixt__json_parse(path, map.data, map.bytes, 0, &found);
+        mixt__file_map_close(&map);
+    }
+    if (status != MIXT_OK)
+        problem(about, "its predictions cannot be read: %s", mixt_error_text());
+    else if (json_is_object(found))
         mixt__json_set(about, "predictions", json_incref(found));
     json_decref(found);
-    mixt__file_map_close(&map);
 }
 
 json_t *mixt__run_about(const char *folder)

@@ -26,7 +26,7 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
     fail "predict says $found, eval $wanted"
 "$mixt" eval fp32 data.draw_seed=7 --split test --json | grep -q '"count":256' || fail "eval on clips of another seed"
 "$mixt" predict fp32 test:0 | grep -Eq '[0-9] (left|right|up|down)' || fail "predict does not name a digit and its way"
-"$mixt" plan clips.yaml --graph | grep -q 'conv3d.*3x3x3 stride 1x1 pad 1x1' || fail "plan --graph names no conv3d"
+"$mixt" plan clips.yaml --graph | grep -q 'conv3d.*3x3x3 stride 1x1x1 pad 1x1x1' || fail "plan --graph names no conv3d"
 
 # ---- folders of clips ----
 
