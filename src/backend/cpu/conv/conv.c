@@ -1,9 +1,10 @@
 /* The candidates of convolution and its gradients, best first, and the sizes they share.
  *
  * avx512, avx2: depthwise, channels in vectors.
+ * groups: groups of few channels, in vectors.
  * direct: no patches are built; BF16 and FP16 cost no more than FP32 on any CPU.
  * gemm: patches gathered block by block into the matrix-product engine: 1 x 1 kernels, few pixels, AMX,
- * groups and dilation.
+ * wide groups and dilation.
  */
 #include "backend/cpu/conv/conv.h"
 
@@ -42,12 +43,13 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason)
 #define LISTS(kind, ...) const mixt__kernel *const mixt__cpu_##kind##_kernels[] = {__VA_ARGS__, NULL}
 
 #define DEPTHWISE &mixt__conv_depthwise_avx512, &mixt__conv_depthwise_avx2
+#define GROUPS &mixt__conv_groups_avx512, &mixt__conv_groups_avx2
 #define DEPTHWISE_WEIGHT &mixt__conv_depthwise_weight_avx512, &mixt__conv_depthwise_weight_avx2
 
-LISTS(conv2d, DEPTHWISE, &mixt__conv2d_direct, &mixt__conv_gemm, &mixt__conv_plain);
-LISTS(conv2d_grad_src, DEPTHWISE, &mixt__conv2d_grad_src_direct, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
+LISTS(conv2d, DEPTHWISE, GROUPS, &mixt__conv2d_direct, &mixt__conv_gemm, &mixt__conv_plain);
+LISTS(conv2d_grad_src, DEPTHWISE, GROUPS, &mixt__conv2d_grad_src_direct, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
 LISTS(conv2d_grad_weight, DEPTHWISE_WEIGHT, &mixt__conv2d_grad_weight_direct, &mixt__conv_gemm,
       &mixt__conv_grad_weight_plain);
-LISTS(conv3d, DEPTHWISE, &mixt__conv_gemm, &mixt__conv_plain);
-LISTS(conv3d_grad_src, DEPTHWISE, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
+LISTS(conv3d, DEPTHWISE, GROUPS, &mixt__conv_gemm, &mixt__conv_plain);
+LISTS(conv3d_grad_src, DEPTHWISE, GROUPS, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
 LISTS(conv3d_grad_weight, DEPTHWISE_WEIGHT, &mixt__conv_gemm, &mixt__conv_grad_weight_plain);

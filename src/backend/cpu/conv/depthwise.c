@@ -7,6 +7,7 @@
  * weight is loaded once. Borders are blocks with fewer taps: nothing is padded and nothing is checked inside.
  * Threads split rows of the result, never a sum: the bits do not depend on their number.
  */
+#include "backend/cpu/conv/axis.h"
 #include "backend/cpu/conv/conv.h"
 #include "backend/cpu/core/vec.h"
 #include "base/alloc.h"
@@ -19,12 +20,6 @@ enum { BLOCK = 8 }; // pixels: 16 registers of 32 hold their sums, two vectors e
 #else
 enum { BLOCK = 4 };
 #endif
-
-/** An axis as the result sees it: position p reads, by tap t, position (p · step + t · tap_step + first) / part of the
- *  other tensor where that is whole and inside. */
-typedef struct axis {
-    int64_t taps, step, tap_step, first, part, size;
-} axis;
 
 /** A tap of a block, and the column that its first pixel reads. */
 typedef struct column {
@@ -42,7 +37,7 @@ typedef struct line {
 } line;
 
 typedef struct plan {
-    axis z, y, x;
+    mixt__conv_steps z, y, x;
     int64_t out_d, out_h, out_w, in_d, in_h, in_w, channels, lanes; // lanes: channels up to whole vectors
     int64_t gap, in_gap; // from a pixel of a block to the next, in the result and in what it reads
     int64_t block_count;
@@ -56,18 +51,6 @@ typedef struct job {
     const plan *plan;
 } job;
 
-/** Where tap t of position p reads; −1: nowhere. */
-static int64_t read_at(const axis *a, int64_t p, int64_t t)
-{
-    int64_t at = p * a->step + t * a->tap_step + a->first;
-    return at < 0 || at % a->part || at / a->part >= a->size ? -1 : at / a->part;
-}
-
-static axis axis_of(bool turned, int64_t taps, int64_t stride, int64_t dilation, int64_t pad, int64_t size)
-{
-    return turned ? (axis){taps, 1, -dilation, pad, stride, size} : (axis){taps, stride, dilation, -pad, 1, size};
-}
-
 /* ---- plan ---- */
 
 /** The columns that pixel x of the result reads, appended to the plan's; how many. */
@@ -75,7 +58,7 @@ static int32_t list_columns(const plan *p, int64_t x, column *to)
 {
     int32_t count = 0;
     for (int64_t t = 0; t < p->x.taps; t++) {
-        int64_t at = read_at(&p->x, x, t);
+        int64_t at = mixt__conv_reads(&p->x, x, t);
         if (at >= 0)
             to[count++] = (column){(int32_t)t, (int32_t)at};
     }
@@ -87,7 +70,7 @@ static bool continues(const plan *p, int64_t x, const column *first, int32_t cou
 {
     int32_t same = 0;
     for (int64_t t = 0; t < p->x.taps; t++)
-        if (read_at(&p->x, x, t) >= 0) {
+        if (mixt__conv_reads(&p->x, x, t) >= 0) {
             if (same == count || first[same].tap != t)
                 return false;
             same++;
@@ -135,9 +118,9 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
                 .blocks = blocks,
                 .columns = columns};
     p->lanes = (v.c + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
-    p->z = axis_of(turned, v.kernel_d, v.stride_d, v.dilation_d, v.pad_d, p->in_d);
-    p->y = axis_of(turned, v.kernel_h, v.stride, v.dilation_h, v.pad, p->in_h);
-    p->x = axis_of(turned, v.kernel_w, v.stride_w, v.dilation_w, v.pad_w, p->in_w);
+    p->z = mixt__conv_axis_of(turned, v.kernel_d, v.stride_d, v.dilation_d, v.pad_d, p->in_d);
+    p->y = mixt__conv_axis_of(turned, v.kernel_h, v.stride, v.dilation_h, v.pad, p->in_h);
+    p->x = mixt__conv_axis_of(turned, v.kernel_w, v.stride_w, v.dilation_w, v.pad_w, p->in_w);
     cut_row(p);
     p->lines_at = (size_t)(mixt__conv_taps(&v) * p->lanes) * sizeof(float);
     call->workspace_bytes =
@@ -254,7 +237,7 @@ static void find_lines(row *r, int64_t at, line *lines)
     r->count = 0;
     for (int64_t l = 0; l < p->z.taps; l++)
         for (int64_t i = 0; i < p->y.taps; i++) {
-            int64_t in_z = read_at(&p->z, z, l), in_y = read_at(&p->y, y, i);
+            int64_t in_z = mixt__conv_reads(&p->z, z, l), in_y = mixt__conv_reads(&p->y, y, i);
             if (in_z >= 0 && in_y >= 0)
                 lines[r->count++] =
                     (line){((image * p->in_d + in_z) * p->in_h + in_y) * p->in_w, (l * p->y.taps + i) * p->x.taps};
