@@ -4,6 +4,7 @@
 #include "cli/checkpoint_option.h"
 #include "cli/gguf.h"
 #include "cli/json.h"
+#include "cli/onnx_out.h"
 #include "cli/tokenize_progress.h"
 
 #include <mixt/weights.h>
@@ -60,8 +61,10 @@ static int print(const cli_args *args, const mixt_export_report *made)
 static int run(const cli_args *args)
 {
     mixt_export_report made;
-    if (cli_gguf_check(args) != MIXT_OK)
+    if (cli_gguf_check(args) != MIXT_OK || cli_onnx_out_check(args) != MIXT_OK)
         return cli_failed();
+    if (cli_flag(args, "onnx"))
+        return cli_onnx_out(args);
     if (cli_flag(args, "gguf"))
         return cli_gguf(args);
     mixt_export_options options = MIXT_OPTIONS(
@@ -90,7 +93,10 @@ const cli_command cli_export = {
         "other sizes). Other models keep mixt's names and have no config.json. inputs.json holds shape, mean, std and "
         "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.\n\n"
         "--gguf writes one GGUF file instead, for llama.cpp, of a run of gpt or llama, or of a Hugging Face folder "
-        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf).",
+        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf).\n\n"
+        "--onnx writes one ONNX file instead (RUN/export.onnx): opset 20, weights in FP32, any number of samples, "
+        "images "
+        "as (N, C, H, W). Layers that cannot be written yet are named, all of them.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
                    .help = "run directory written by 'mixt train'; with --gguf also a Hugging Face folder"}},
     .options =
@@ -99,7 +105,9 @@ const cli_command cli_export = {
             {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
             CLI_GGUF_OPTIONS,
-            {"out", 'o', CLI_TEXT, "PATH", .help = "folder to write to; it is created if needed; with --gguf the file"},
+            {"onnx", .kind = CLI_FLAG, .help = "write one ONNX file: the model as it predicts, for onnxruntime"},
+            {"out", 'o', CLI_TEXT, "PATH",
+             .help = "folder to write to; it is created if needed; with --gguf or --onnx the file"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
              .help = "tokens without padding; 0: as in the data",
              .more = "Of gpt, llama, bert_mlm and bert_classify; rows past N are left out"},
@@ -116,6 +124,7 @@ const cli_command cli_export = {
             {"mixt export runs/gpt --dtype bf16 --out gpt2-mine", "for transformers.GPT2LMHeadModel.from_pretrained"},
             {"mixt train configs/gpt.yaml data.path=FILE init=gpt2-mine", "train on from those weights"},
             {"mixt export runs/gpt --gguf --type q8_0 --out gpt.gguf", "for llama.cpp"},
+            {"mixt export runs/digits --onnx --out digits.onnx", "for onnxruntime"},
         },
     .see_also = "train|convert",
     .run = run,

@@ -118,6 +118,34 @@ typedef struct mixt_gguf_report {
  */
 MIXT_API mixt_status mixt_gguf_write(const char *run, const mixt_gguf_options *options, mixt_gguf_report *report);
 
+/** How to write an ONNX file. */
+typedef struct mixt_onnx_write_options {
+    size_t struct_size;
+    const char *weights; /**< "final" (default), "best", "last", or the number of a checkpoint */
+    const char *file;    /**< to write; default: RUN/export.onnx */
+    bool overwrite;      /**< replaces a file that is there; else that is an error */
+} mixt_onnx_write_options;
+MIXT_API void mixt_onnx_write_options_default(mixt_onnx_write_options *options, size_t size);
+#define MIXT_DEFAULTS_mixt_onnx_write_options .struct_size = sizeof(mixt_onnx_write_options)
+
+/** What was written. After a failure it holds what was known by then. */
+typedef struct mixt_onnx_report {
+    char *file; /**< for mixt_free */
+    int64_t nodes, tensors, bytes;
+} mixt_onnx_report;
+
+/**
+ * Writes the model of a run, as it predicts, as an ONNX file of opset 20 with FP32 weights, for onnxruntime and others.
+ * The number of samples is left open; images are (N, C, H, W). Nodes and weights have the names of mixt's layers. The
+ * metadata says the model (mixt.model), how inputs were normalised (mixt.mean, mixt.std) and the names of classes
+ * (mixt.classes, a JSON array).
+ * @param run folder of a run; its data is not needed.
+ * @param options NULL: all defaults.
+ * @param report may be NULL. Its text is the caller's, also after a failure.
+ * @return MIXT_ERROR_UNSUPPORTED with a line for each layer that cannot be written; nothing is written then.
+ */
+MIXT_API mixt_status mixt_onnx_write(const char *run, const mixt_onnx_write_options *options, mixt_onnx_report *report);
+
 #ifdef __cplusplus
 }
 #endif
