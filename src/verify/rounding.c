@@ -1,13 +1,16 @@
-/* Weights rounded to the format of their working copies and put back: what a format does to a model before any
- * arithmetic in it. Invariant: after mixt__verify_restore the trainer has the bits that it had before. Only masters
- * change meanwhile, which FP32 reads; working copies stay.
+/* Weights rounded to the format of their working copies, and to the one that products multiply them in, and put back:
+ * what a format does to a model before any arithmetic in it. Invariant: after mixt__verify_restore the trainer has the
+ * bits that it had before. Only masters change meanwhile, which FP32 reads; working copies stay.
  */
 #include "verify/verify.h"
 
 #include "api/api.h"
 #include "base/alloc.h"
 #include "num/num.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 /** Rounds `count` numbers to a format of 8 or 16 bits. */
@@ -23,6 +26,34 @@ static mixt_status round_values(float *values, int64_t count, mixt_dtype format)
     return status;
 }
 
+/** Rounds to a format with the power of two that brings the largest near its end, as in front of a product. */
+static mixt_status round_scaled(float *values, int64_t count, mixt_dtype format)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = isfinite(values[i]) ? fmaxf(largest, fabsf(values[i])) : largest;
+    float scale = mixt__fp32_of_bits(mixt__cast_scale_bits(mixt__fp32_bits(largest), format));
+    for (int64_t i = 0; i < count; i++)
+        values[i] /= scale;
+    MIXT_TRY(round_values(values, count, format));
+    for (int64_t i = 0; i < count; i++)
+        values[i] *= scale;
+    return MIXT_OK;
+}
+
+/** The format that the forward pass rounds a parameter's copy to for its products; MIXT_DTYPE_NONE: they read the copy.
+ */
+static mixt_dtype operand_format(const mixt__graph *graph, int64_t param)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        const mixt__node *n = &graph->nodes[i];
+        const mixt__value *from = n->op == &mixt__op_scaled_cast ? &graph->values[n->in[0]] : NULL;
+        if (from && !n->backward && from->role == MIXT_ROLE_PARAM && from->param == param)
+            return graph->values[n->out[0]].dtype;
+    }
+    return MIXT_DTYPE_NONE;
+}
+
 static mixt_status round_param(mixt_trainer *trainer, int64_t index, mixt__verify_weights *kept)
 {
     mixt_param_info info;
@@ -30,6 +61,7 @@ static mixt_status round_param(mixt_trainer *trainer, int64_t index, mixt__verif
     bool kept_so = mixt__trainer_params(trainer->inner)->frozen.home[index] == info.copy; // rounded already
     if (info.copy == MIXT_DTYPE_NONE || info.copy == MIXT_DTYPE_FP32 || kept_so)
         return MIXT_OK;
+    mixt_dtype operand = operand_format(mixt__trainer_compiled(trainer->inner)->graph, index), coarsest = info.copy;
     size_t bytes = (size_t)info.count * sizeof(float);
     float *rounded = mixt__alloc_uninit(bytes), *before = mixt__alloc_uninit(bytes);
     mixt_status status = rounded && before ? mixt_trainer_param_get(trainer, index, before)
@@ -38,12 +70,16 @@ static mixt_status round_param(mixt_trainer *trainer, int64_t index, mixt__verif
         memcpy(rounded, before, bytes);
         status = round_values(rounded, info.count, info.copy);
     }
+    if (status == MIXT_OK && operand != MIXT_DTYPE_NONE) {
+        coarsest = operand;
+        status = round_scaled(rounded, info.count, operand);
+    }
     if (status == MIXT_OK) {
         kept->values[index] = before;
         before = NULL;
         status = mixt__params_set(mixt__trainer_params(trainer->inner), (int32_t)index, rounded);
-        if (kept->format == MIXT_DTYPE_NONE || mixt__dtype_roundoff(info.copy) > mixt__dtype_roundoff(kept->format))
-            kept->format = info.copy;
+        if (kept->format == MIXT_DTYPE_NONE || mixt__dtype_roundoff(coarsest) > mixt__dtype_roundoff(kept->format))
+            kept->format = coarsest;
     }
     mixt__free(rounded);
     mixt__free(before);

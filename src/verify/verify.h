@@ -46,7 +46,8 @@ typedef struct mixt__verify_weights {
     int64_t count;
     mixt_dtype format; // the coarsest that one was rounded to; MIXT_DTYPE_NONE: none was
 } mixt__verify_weights;
-/** Rounds every weight that a working copy is made of to that copy's format. Where it fails, what was rounded is put
+/** Rounds every weight that a working copy is made of to that copy's format, and where products read that in FP8, to
+ *  FP8 with the scale that they give it. Where it fails, what was rounded is put
  *  back too by mixt__verify_restore. */
 mixt_status mixt__verify_round(mixt_trainer *trainer, mixt__verify_weights *kept);
 /** Puts them back, to the bit, and frees what was kept. */

@@ -65,6 +65,9 @@ trained=$(sed -n 's/^{"step": *6,.*"grad_norm": *\([^,}]*\).*/\1/p' one/metrics.
 same_number "$trained" "$(sed -n 's/^  "grad_norm": \([^,]*\),*$/\1/p' debug.json | head -1)" ||
     fail "debug makes another update: grad_norm $(grep -m1 grad_norm debug.json), in training $trained"
 grep -q '"format": "fp8_e4m3"' debug.json || fail "debug does not count values in FP8"
+"$mixt" verify run.yaml --seeds 2 -q >verify 2>err
+grep -q "rounding the weights to fp8_e4m3's 4 bits" verify || fail "verify asks of FP8 what another format gives: $(grep '^output' verify) $(cat err)"
+grep -q '^safe: no; outputs' verify && fail "verify holds FP8's own rounding against it: $(grep '^safe' verify)"
 
 # ---- ranks ----
 
