@@ -25,6 +25,7 @@ set(MIXT_ONE_SOURCE
     "backend/cpu/conv/depthwise.c avx2 avx512"
     "backend/cpu/conv/depthwise_weight.c avx2 avx512"
     "backend/cpu/conv/groups.c avx2 avx512"
+    "backend/cpu/conv/groups_weight.c avx2 avx512"
     "backend/cpu/core/rows_loops.c scalar avx2 avx512"
     "backend/cpu/gemm/rows_kernel.c avx2 avx512"
     "backend/cpu/loss/head_kernel.c avx2 avx512"

@@ -45,11 +45,12 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason)
 #define DEPTHWISE &mixt__conv_depthwise_avx512, &mixt__conv_depthwise_avx2
 #define GROUPS &mixt__conv_groups_avx512, &mixt__conv_groups_avx2
 #define DEPTHWISE_WEIGHT &mixt__conv_depthwise_weight_avx512, &mixt__conv_depthwise_weight_avx2
+#define GROUPS_WEIGHT &mixt__conv_groups_weight_avx512, &mixt__conv_groups_weight_avx2
 
 LISTS(conv2d, DEPTHWISE, GROUPS, &mixt__conv2d_direct, &mixt__conv_gemm, &mixt__conv_plain);
 LISTS(conv2d_grad_src, DEPTHWISE, GROUPS, &mixt__conv2d_grad_src_direct, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
-LISTS(conv2d_grad_weight, DEPTHWISE_WEIGHT, &mixt__conv2d_grad_weight_direct, &mixt__conv_gemm,
+LISTS(conv2d_grad_weight, DEPTHWISE_WEIGHT, GROUPS_WEIGHT, &mixt__conv2d_grad_weight_direct, &mixt__conv_gemm,
       &mixt__conv_grad_weight_plain);
 LISTS(conv3d, DEPTHWISE, GROUPS, &mixt__conv_gemm, &mixt__conv_plain);
 LISTS(conv3d_grad_src, DEPTHWISE, GROUPS, &mixt__conv_gemm, &mixt__conv_grad_src_plain);
-LISTS(conv3d_grad_weight, DEPTHWISE_WEIGHT, &mixt__conv_gemm, &mixt__conv_grad_weight_plain);
+LISTS(conv3d_grad_weight, DEPTHWISE_WEIGHT, GROUPS_WEIGHT, &mixt__conv_gemm, &mixt__conv_grad_weight_plain);

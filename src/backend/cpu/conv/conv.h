@@ -45,6 +45,7 @@ extern const mixt__kernel mixt__conv_depthwise_avx512, mixt__conv_depthwise_avx2
 extern const mixt__kernel mixt__conv_depthwise_weight_avx512, mixt__conv_depthwise_weight_avx2;
 // groups of few channels
 extern const mixt__kernel mixt__conv_groups_avx512, mixt__conv_groups_avx2;
+extern const mixt__kernel mixt__conv_groups_weight_avx512, mixt__conv_groups_weight_avx2;
 // for planes
 extern const mixt__kernel mixt__conv2d_direct, mixt__conv2d_grad_src_direct, mixt__conv2d_grad_weight_direct;
 

@@ -13,13 +13,7 @@
 #include "base/threads.h"
 #include "num/num.h"
 
-#ifdef __AVX512F__
-enum { BLOCK = 8, VECTORS = 2 }; // pixels and vectors: their sums stay in registers
-#else
-enum { BLOCK = 8, VECTORS = 1 };
-#endif
-
-enum { LINE = 64 };
+enum { BLOCK = 8 }; // pixels: the sums of all of them and of a unit's vectors stay in registers
 
 /** A tap of a block, and the column that each of its pixels reads; −1: none. */
 typedef struct column {
@@ -30,13 +24,6 @@ typedef struct block {
     int32_t x, pixels;    // of the result: x, x + gap, …
     int32_t first, count; // of its columns
 } block;
-
-/** Channels of the result from `to`: whole vectors but for the last, which has `last` lanes. */
-typedef struct unit {
-    int64_t to, last, from, reads; // from, reads: the channels that it reads
-    int64_t weight;                // its first in the packed weight
-    int vectors;
-} unit;
 
 /** A row that is read, and the first tap of its row of the kernel. */
 typedef struct line {
@@ -66,11 +53,6 @@ typedef struct job {
 
 /* ---- plan ---- */
 
-static size_t whole_lines(int64_t count, size_t size)
-{
-    return ((size_t)count * size + LINE - 1) / LINE * LINE;
-}
-
 /** The columns that a block's pixels read, appended to the plan's; how many. */
 static int32_t list_columns(const plan *p, int64_t x, int64_t pixels, column *to)
 {
@@ -99,31 +81,6 @@ static void cut_row(plan *p)
             int32_t columns = list_columns(p, x, size, p->columns + used);
             p->blocks[p->block_count++] = (block){(int32_t)x, (int32_t)size, used, columns};
             used += columns;
-        }
-    }
-}
-
-static void add_unit(plan *p, unit u)
-{
-    u.weight = p->packed;
-    p->packed += p->taps * p->lanes.reads * u.vectors * VEC_LANES;
-    p->units[p->unit_count++] = u;
-}
-
-static void cut_channels(plan *p, int64_t groups)
-{
-    const lanes *l = &p->lanes;
-    for (int64_t g = 0; g < groups; g += l->groups) {
-        int64_t count = groups - g < l->groups ? groups - g : l->groups, from = g * l->reads;
-        if (l->form != SPREAD_ONE) {
-            add_unit(p, (unit){g * l->width, count * l->width, from, count * l->reads, 0, 1});
-            continue;
-        }
-        for (int64_t at = 0; at < l->width;) {
-            int vectors = l->width - at > VEC_LANES ? VECTORS : 1;
-            int64_t left = l->width - at - (vectors - 1) * VEC_LANES, last = left < VEC_LANES ? left : VEC_LANES;
-            add_unit(p, (unit){g * l->width + at, last, from, l->reads, 0, vectors});
-            at += vectors * VEC_LANES;
         }
     }
 }
@@ -159,7 +116,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     p->blocks = blocks, p->columns = columns, p->units = units;
     p->widened = call->in[0].dtype != MIXT_DTYPE_FP32;
     cut_row(p);
-    cut_channels(p, v.groups);
+    p->unit_count = cut_channels(&p->lanes, v.groups, p->taps * p->lanes.reads, units, &p->packed);
     p->wide_at = whole_lines(p->packed, sizeof(float));
     p->zeros_at = p->wide_at;
     if (call->in[1].dtype != MIXT_DTYPE_FP32)
@@ -184,7 +141,7 @@ static void pack_units(void *argument, int64_t begin, int64_t end, int thread)
     int64_t tap_step = p->turned ? width : reads, read_step = p->turned ? p->taps * width : 1;
     (void)thread;
     for (const unit *u = p->units + begin; u < p->units + end; u++) {
-        float *packed = (float *)j->call->workspace + u->weight;
+        float *packed = (float *)j->call->workspace + u->packed;
         int64_t size = u->vectors * VEC_LANES, used = size - VEC_LANES + u->last;
         memset(packed, 0, (size_t)(p->taps * reads * size) * sizeof *packed);
         for (int64_t lane = 0; lane < used; lane++) {
@@ -209,7 +166,7 @@ VEC_INLINE void run_tile(spread form, int pixels, int vectors, const row *r, con
 {
     const plan *p = r->job->plan;
     const mixt__call *call = r->job->call;
-    const float *weight = (const float *)call->workspace + u->weight;
+    const float *weight = (const float *)call->workspace + u->packed;
     const float *zeros = (const float *)((const char *)call->workspace + p->zeros_at);
     const column *columns = p->columns + b->first;
     const int64_t channels = form == SPREAD_QUADS ? 4 : p->lanes.reads;

@@ -7,6 +7,14 @@
 #include "backend/cpu/conv/conv.h"
 #include "backend/cpu/core/vec.h"
 
+#ifdef __AVX512F__
+enum { VECTORS = 2 }; // of a unit at most
+#else
+enum { VECTORS = 1 };
+#endif
+
+enum { LINE = 64 };
+
 typedef enum spread {
     SPREAD_ONE,   // a vector has lanes of one group: a read channel is broadcast
     SPREAD_QUADS, // groups of 4 on both sides
@@ -32,6 +40,38 @@ static inline lanes lanes_of(int64_t width, int64_t reads)
         for (int64_t j = 0; j < l.groups * width; j++)
             l.table[n][j] = (int32_t)(j / width * reads + n);
     return l;
+}
+
+/** Channels of the result from `to`: whole vectors but for the last, which has `last` lanes. */
+typedef struct unit {
+    int64_t to, last, from, reads; // from, reads: the channels that it reads
+    int64_t packed;                // its first value in the weight or the sums as units lie there
+    int vectors;
+} unit;
+
+/** The units of the result, at most one a channel, with `size` packed vectors for each of their own; how many, and
+ *  the packed values of all. */
+static inline int64_t cut_channels(const lanes *l, int64_t groups, int64_t size, unit *units, int64_t *packed)
+{
+    int64_t count = 0, used = 0;
+    for (int64_t g = 0; g < groups; g += l->groups) {
+        int64_t here = groups - g < l->groups ? groups - g : l->groups, width = here * l->width;
+        for (int64_t at = 0; at < width;) {
+            int vectors = width - at > VEC_LANES ? VECTORS : 1;
+            int64_t left = width - at - (vectors - 1) * VEC_LANES, last = left < VEC_LANES ? left : VEC_LANES;
+            units[count++] = (unit){g * l->width + at, last, g * l->reads, here * l->reads, used, vectors};
+            used += size * vectors * VEC_LANES;
+            at += vectors * VEC_LANES;
+        }
+    }
+    *packed = used;
+    return count;
+}
+
+/** Bytes of `count` elements, up to whole cache lines. */
+static inline size_t whole_lines(int64_t count, size_t size)
+{
+    return ((size_t)count * size + LINE - 1) / LINE * LINE;
 }
 
 /** Channel n of each group that lies in x, in the lanes of the group; with SPREAD_QUADS n is a constant. */
