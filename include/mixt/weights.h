@@ -142,7 +142,7 @@ typedef struct mixt_onnx_report {
  * @param run folder of a run; its data is not needed.
  * @param options NULL: all defaults.
  * @param report may be NULL. Its text is the caller's, also after a failure.
- * @return MIXT_ERROR_UNSUPPORTED with a line for each layer that cannot be written; nothing is written then.
+ * @return MIXT_ERROR_UNSUPPORTED with the names of all layers that cannot be written; nothing is written then.
  */
 MIXT_API mixt_status mixt_onnx_write(const char *run, const mixt_onnx_write_options *options, mixt_onnx_report *report);
 

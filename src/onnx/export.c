@@ -158,9 +158,13 @@ static mixt_status write_model(mixt__export *m, const char *source, const char *
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to write %s", path);
     put_inputs(m);
     MIXT_TRY(put_nodes(m));
-    if (m->problems)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: layers that cannot be written as ONNX yet:%s", source,
-                          m->problems);
+    if (m->problem_bytes) {
+        char more[48] = "";
+        if (m->more_problems)
+            snprintf(more, sizeof more, "; and %lld more", (long long)m->more_problems);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%.300s: not all of its layers can be written as ONNX yet: %s%s",
+                          source, m->problems, more);
+    }
     put_output(m);
     MIXT_TRY(m->status);
     return put_file(m, path, overwrite);
@@ -174,7 +178,6 @@ mixt_status mixt__onnx_write_model(const mixt__onnx_model_out *model, const char
     mixt_status status = write_model(&m, source, path, overwrite);
     *written = m.written;
     mixt__wire_out_free(&m.graph);
-    mixt__free(m.problems);
     mixt__free(m.taken);
     mixt__arena_free(&m.arena);
     return status;

@@ -13,7 +13,7 @@
 
 #include "graph/graph.h"
 
-enum { MIXT_ONNX_OPSET = 20, MIXT_ONNX_IR = 9 };
+enum { MIXT_ONNX_OPSET = 20, MIXT_ONNX_IR = 9, MIXT_EXPORT_MASK = 4 };
 
 /** A line of the file's metadata. */
 typedef struct mixt__onnx_pair {
@@ -35,7 +35,7 @@ typedef struct mixt__onnx_written {
     int64_t nodes, tensors, bytes;
 } mixt__onnx_written;
 
-/** Writes the file whole or not at all. Fails with MIXT_ERROR_UNSUPPORTED and a line for each layer that cannot be
+/** Writes the file whole or not at all. Fails with MIXT_ERROR_UNSUPPORTED and the names of all layers that cannot be
  *  written. @param source what is exported, for messages */
 mixt_status mixt__onnx_write_model(const mixt__onnx_model_out *model, const char *source, const char *path,
                                    bool overwrite, mixt__onnx_written *written);
@@ -57,8 +57,11 @@ typedef struct mixt__export {
     const char *(*names)[MIXT_ONNX_ORDERS]; // by value: its name in the file in each order; NULL: it is not there so
     const char **taken;                     // names that are given
     int64_t taken_count, taken_capacity;
-    char *problems; // lines
+    const char *mask;                  // the newest mask of attention, and …
+    int64_t mask_of[MIXT_EXPORT_MASK]; // … its sizes
+    char problems[1600];               // texts, one behind the other; "": there are none
     size_t problem_bytes;
+    int64_t more_problems;  // that found no place there
     const mixt__node *node; // that is being made
     mixt__onnx_written written;
     mixt_status status; // the first failure: all that follows does nothing
@@ -111,7 +114,7 @@ void mixt__export_refuse(mixt__export *m, const char *format, ...) __attribute__
 
 /** What makes an op of mixt. */
 typedef void mixt__onnx_put(mixt__export *m, const mixt__node *n);
-mixt__onnx_put mixt__onnx_put_pointwise;
+mixt__onnx_put mixt__onnx_put_pointwise, mixt__onnx_put_attention, mixt__onnx_put_rotary_table, mixt__onnx_put_rotary;
 /** NULL: nothing does. */
 mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op);
 

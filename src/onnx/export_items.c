@@ -39,23 +39,22 @@ static const char *take(mixt__export *m, const char *wanted)
 
 void mixt__export_refuse(mixt__export *m, const char *format, ...)
 {
-    char text[512], line[1024];
+    char text[512], line[800];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    int length = snprintf(line, sizeof line, "\n  %s: %s", *m->node->layer ? m->node->layer : "(no layer)", text);
-    length = length < (int)sizeof line ? length : (int)sizeof line - 1;
-    if (m->problems && strstr(m->problems, line)) // the layer has several such
+    snprintf(line, sizeof line, "%s%.256s: %s", m->problem_bytes ? "; " : "",
+             *m->node->layer ? m->node->layer : "(no layer)", text);
+    size_t length = strlen(line);
+    if (m->problem_bytes && strstr(m->problems, line)) // the layer has several such
         return;
-    char *grown = mixt__realloc(m->problems, m->problem_bytes + (size_t)length + 1);
-    if (!grown) {
-        fail_memory(m);
+    if (m->more_problems || m->problem_bytes + length >= sizeof m->problems) {
+        m->more_problems++;
         return;
     }
-    m->problems = grown;
-    memcpy(grown + m->problem_bytes, line, (size_t)length + 1);
-    m->problem_bytes += (size_t)length;
+    memcpy(m->problems + m->problem_bytes, line, length + 1);
+    m->problem_bytes += length;
 }
 
 /* ---- nodes ---- */

@@ -1,4 +1,4 @@
-/* The ops of mixt as ONNX nodes, but functions of each element and attention. */
+/* The ops of mixt as ONNX nodes; functions of each element and attention are made elsewhere. */
 #include "onnx/export.h"
 
 #include "ops/attrs.h"
@@ -254,14 +254,25 @@ mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op)
         const mixt__op *op;
         mixt__onnx_put *put;
     } list[] = {
-        {&mixt__op_matmul, put_matmul},         {&mixt__op_conv2d, put_conv},
-        {&mixt__op_conv3d, put_conv},           {&mixt__op_pool, put_pool},
-        {&mixt__op_batch_norm, put_batch_norm}, {&mixt__op_layer_norm, put_layer_norm},
-        {&mixt__op_rms_norm, put_rms_norm},     {&mixt__op_softmax, put_softmax},
-        {&mixt__op_embedding, put_embedding},   {&mixt__op_reduce, put_reduce},
-        {&mixt__op_reshape, put_reshape},       {&mixt__op_transpose, put_transpose},
-        {&mixt__op_slice, put_slice},           {&mixt__op_split, put_split},
-        {&mixt__op_concat, put_concat},         {&mixt__op_pointwise, mixt__onnx_put_pointwise},
+        {&mixt__op_matmul, put_matmul},
+        {&mixt__op_conv2d, put_conv},
+        {&mixt__op_conv3d, put_conv},
+        {&mixt__op_pool, put_pool},
+        {&mixt__op_batch_norm, put_batch_norm},
+        {&mixt__op_layer_norm, put_layer_norm},
+        {&mixt__op_rms_norm, put_rms_norm},
+        {&mixt__op_softmax, put_softmax},
+        {&mixt__op_embedding, put_embedding},
+        {&mixt__op_reduce, put_reduce},
+        {&mixt__op_reshape, put_reshape},
+        {&mixt__op_transpose, put_transpose},
+        {&mixt__op_slice, put_slice},
+        {&mixt__op_split, put_split},
+        {&mixt__op_attention, mixt__onnx_put_attention},
+        {&mixt__op_rotary_table, mixt__onnx_put_rotary_table},
+        {&mixt__op_rotary, mixt__onnx_put_rotary},
+        {&mixt__op_concat, put_concat},
+        {&mixt__op_pointwise, mixt__onnx_put_pointwise},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i].op == op)

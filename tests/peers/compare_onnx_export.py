@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """ONNX files that mixt writes beside onnx's checker and onnxruntime. Needs onnx, onnxruntime and NumPy.
 
-    compare_onnx_export.py MIXT [MODEL…]
+    compare_onnx_export.py MIXT LOGITS_PROGRAM [MODEL…]
 
-Trains small models, writes each as ONNX, and compares logarithms of onnxruntime's probabilities, of several numbers of
-samples, with those of 'mixt predict'. Status 77 where a package is missing, 1 where one differs by more than 1e-5.
+Trains small models, writes each as ONNX, and compares outputs of onnxruntime, of several numbers of samples, with mixt's:
+logarithms of probabilities with those of 'mixt predict', or logits of tokens with those of build/tests/logits. Status 77
+where a package is missing, 1 where one differs by more than 1e-5.
 """
 import json, math, os, subprocess, sys, tempfile
 
@@ -24,7 +25,15 @@ MODELS = {
     "resnet50": "model: resnet\nnet: {depth: 50, width: 8}\n" + IMAGES,
     "resnet20-pad": "model: resnet\nnet: {depth: 20, width: 8, shortcut: pad}\n" + IMAGES,
 }
-mixt = os.path.abspath(sys.argv[1])
+TEXT = "data: {kind: text, path: words.txt, seq: 16}\n"
+LANGUAGE = { # and their sizes for the other program
+    "gpt": ("model: gpt\nnet: {layers: 2, width: 16, heads: 2}\n" + TEXT, "layers=2 width=16 heads=2 vocab=256 seq=1024"),
+    "llama": ("model: llama\nnet: {layers: 2, width: 32, heads: 4, kv_heads: 2}\n" + TEXT, "layers=2 width=32 heads=4 kv_heads=2 vocab=256"),
+    "bert_mlm": ("model: bert_mlm\nnet: {layers: 2, width: 16, heads: 2}\n" + TEXT, "layers=2 width=16 heads=2 vocab=256 seq=512"),
+}
+LABELLED = "model: bert_classify\nnet: {layers: 2, width: 16, heads: 2%s}\ndata: {kind: labelled, path: rows.tsv, tokenizer: wordpiece, vocab: vocab, seq: 16}\n"
+CLASSIFIERS = {"bert_classify": LABELLED % "", "bert_classify-mean": LABELLED % ", pool: mean"}
+mixt, logits = (os.path.abspath(p) for p in sys.argv[1:3])
 work = tempfile.mkdtemp()
 os.chdir(work)
 
@@ -36,37 +45,89 @@ def run(*words):
     return done.stdout
 
 
-def compare(name, config):
-    """The largest difference"""
+def written(name, config, steps=3):
+    """A run of a small model, as a session of onnxruntime and its metadata"""
     with open(f"{name}.yaml", "w") as f:
-        f.write(config + "precision: fp32\ndevice: cpu\nthreads: 1\ntrain: {steps: 3, batch: 16, lr: 0.01}\n")
+        f.write(config + "precision: fp32\ndevice: cpu\nthreads: 1\ntrain: {steps: %d, batch: 16, lr: 0.01}\n" % steps)
     run("train", f"{name}.yaml", f"out={name}", "-q")
     run("export", name, "--onnx", "--out", f"{name}.onnx")
     model = onnx.load(f"{name}.onnx")
     onnx.checker.check_model(model, full_check=True)
-    session = onnxruntime.InferenceSession(f"{name}.onnx", providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(f"{name}.onnx", providers=["CPUExecutionProvider"]), {p.key: p.value for p in model.metadata_props}
+
+
+def from_predicted(name, words, got):
+    """The largest difference of the logarithms of probabilities"""
+    rows = [json.loads(line) for line in run("predict", name, *words, "--json", "--top", str(got.shape[-1])).splitlines()]
+    got = got.astype(float)
+    got -= np.log(np.exp(got).sum(-1, keepdims=True))
+    return max(abs(math.log(c["probability"]) - y[c["class"]]) for row, y in zip(rows, got, strict=True) for c in row["top"])
+
+
+def images(name):
+    session, meta = written(name, MODELS[name])
+    mean, std = (np.array(json.loads(meta[k]), np.float32) for k in ("mixt.mean", "mixt.std"))
     rng, worst = np.random.default_rng(1), 0.0
     for count in (1, 7):
         x = rng.random((count, 16, 16, 3), dtype=np.float32)
         np.save("x.npy", x)
-        rows = [json.loads(line) for line in run("predict", name, "x.npy", "--json", "--top", "5").splitlines()]
-        mean, std = (np.array(json.loads(p.value), np.float32) for k in ("mixt.mean", "mixt.std") for p in model.metadata_props if p.key == k)
-        got = session.run(None, {"input": np.ascontiguousarray(((x - mean) / std).transpose(0, 3, 1, 2))})[0].astype(float)
-        got -= np.log(np.exp(got).sum(-1, keepdims=True))
-        for row, y in zip(rows, got, strict=True):
-            worst = max([worst] + [abs(math.log(c["probability"]) - y[c["class"]]) for c in row["top"]])
+        got = session.run(None, {"input": np.ascontiguousarray(((x - mean) / std).transpose(0, 3, 1, 2))})[0]
+        worst = max(worst, from_predicted(name, ["x.npy"], got))
     return worst
 
 
+def tokens(name):
+    config, sizes = LANGUAGE[name]
+    session, _ = written(name, config)
+    rng, worst = np.random.default_rng(1), 0.0
+    for count in (1, 5):
+        x = rng.integers(0, 256, (count, 16)).astype(np.int32)
+        x.tofile("in.bin")
+        subprocess.run([logits, name, "fp32", "cpu", f"{name}/model.safetensors", "in.bin", "out.bin", str(count), "16", *sizes.split()],
+                       check=True, stdout=subprocess.DEVNULL)
+        got = session.run(None, {"input": x.astype(np.int64)})[0]
+        expected = np.fromfile("out.bin", np.float32).reshape(got.shape)
+        worst = max(worst, float(np.abs(got - expected).max()))
+    return worst
+
+
+def texts(name):
+    """Texts of several lengths in one batch"""
+    session, _ = written(name, CLASSIFIERS[name], steps=60) # so many that scores depend on the text
+    vocabulary = open("vocab/vocab.txt").read().split()
+    lines = ["the quick fox", "the fox jumps jumps jumps the", "quick", "slow fox jumps the quick fox the"]
+    with open("lines.txt", "w") as f:
+        f.write("\n".join(lines) + "\n")
+    ids = [[2] + [vocabulary.index(w) for w in line.split()] + [3] for line in lines]
+    places = session.get_inputs()[0].shape[1] # as many as the longest text of the data has
+    x = np.array([i + [0] * (places - len(i)) for i in ids], np.int64)
+    lengths = np.array([len(i) for i in ids], np.int64)
+    given = {"length": lengths, "mask": (np.arange(places) < lengths[:, None]).astype(np.float32)}
+    feed = {i.name: given.get(i.name.rsplit(".", 1)[-1], x) for i in session.get_inputs()}
+    got = session.run(None, feed)[0]
+    assert np.ptp(got[:, 0]) > 0.1, got
+    assert np.abs(session.run(None, feed | {n: np.full_like(v, places) for n, v in feed.items() if n.endswith(".length")})[0] - got).max() > 1e-4
+    return from_predicted(name, ["lines.txt"], got)
+
+
+with open("words.txt", "w") as f:
+    f.writelines(f"the quick brown fox {i}\n" for i in range(400))
+os.mkdir("vocab")
+with open("vocab/vocab.txt", "w") as f:
+    f.write("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nquick\nslow\nfox\njumps\n")
+with open("rows.tsv", "w") as f:
+    f.write("sentence\tlabel\n")
+    f.writelines(f"the {'quick' if i % 2 else 'slow'} fox {'jumps ' * (i % 5)}\t{i % 2}\n" for i in range(60))
 rng = np.random.default_rng(0)
 os.mkdir("images")
 np.save("images/x.npy", rng.random((64, 16, 16, 3), dtype=np.float32))
 np.save("images/y.npy", np.arange(64) % 5)
 failed = False
-for name, config in MODELS.items():
-    if len(sys.argv) > 2 and name not in sys.argv[2:]:
-        continue
-    worst = compare(name, config)
-    failed = failed or not worst <= 1e-5
-    print(f"{name:20} largest difference {worst:.2g} {'ok' if worst <= 1e-5 else 'DIFFERS'}", flush=True)
+for compare, names in ((images, MODELS), (tokens, LANGUAGE), (texts, CLASSIFIERS)):
+    for name in names:
+        if len(sys.argv) > 3 and name not in sys.argv[3:]:
+            continue
+        worst = compare(name)
+        failed = failed or not worst <= 1e-5
+        print(f"{name:20} largest difference {worst:.2g} {'ok' if worst <= 1e-5 else 'DIFFERS'}", flush=True)
 sys.exit(failed)
