@@ -24,6 +24,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_SENTENCES, /**< sentences and their translations */
     MIXT_ZOO_TEXTS,     /**< tokens of different lengths, with a class */
     MIXT_ZOO_CAPTIONS,  /**< pictures and what is said of them */
+    MIXT_ZOO_FILE,      /**< what the model's file says: "net.onnx" */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {

@@ -16,7 +16,7 @@ static mixt_zoo_info info_of(const mixt__zoo_entry *e)
         [MIXT_MODEL_CLIPS] = MIXT_ZOO_CLIPS,         [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS,
         [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES,       [MIXT_MODEL_PAIRS] = MIXT_ZOO_PAIRS,
         [MIXT_MODEL_SENTENCES] = MIXT_ZOO_SENTENCES, [MIXT_MODEL_TEXTS] = MIXT_ZOO_TEXTS,
-        [MIXT_MODEL_CAPTIONS] = MIXT_ZOO_CAPTIONS};
+        [MIXT_MODEL_CAPTIONS] = MIXT_ZOO_CAPTIONS,   [MIXT_MODEL_FILE] = MIXT_ZOO_FILE};
     return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->bidirectional, e->tokens};
 }
 

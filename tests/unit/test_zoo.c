@@ -38,6 +38,8 @@ static void test_list(void **state)
     assert_false(mixt_zoo_at(count + 5, &info));
     check_ok(mixt_zoo_find("pair", &info));
     assert_int_equal(info.input, MIXT_ZOO_CAPTIONS);
+    assert_int_equal(mixt_zoo_find("net.onnx", &info), MIXT_OK);
+    assert_int_equal(info.input, MIXT_ZOO_FILE);
     check_ok(mixt_zoo_find("bert_mlm", &info));
     assert_true(info.bidirectional);
     assert_int_equal(mixt_zoo_find("gtp", &info), MIXT_ERROR_CONFIG);
