@@ -228,6 +228,7 @@ clip that does not move     | train clips.yaml out=x data.kind=moving data.path=
 predict of a recording      | predict run wav/no_1.wav                            | 1 | is a recording, but the model was trained on samples
 predict of a cut recording  | predict run wavcut/yes_3.wav                        | 1 | is a recording, but the model was trained on samples
 folder without data         | train tiny.yaml out=x data.kind=idx data.path=folder | 1 | holds no train-images-idx3-ubyte
+folder of nothing           | train data.path=folder out=x                        | 1 | of pictures: a folder for each class
 IDX cut off                 | train tiny.yaml out=x data.kind=idx data.path=cut   | 1 | the file is cut off
 IDX with another magic      | train tiny.yaml out=x data.kind=idx data.path=magic | 1 | offset 0: magic 01 00 08 03 is not IDX
 IDX of no bytes             | train tiny.yaml out=x data.kind=idx data.path=hollow | 1 | the file is empty

@@ -353,7 +353,7 @@ static mixt_status check_parts(mixt_data *data)
     }
     return mixt__fail(MIXT_ERROR_FILE,
                       "idx:%s: holds no train-images-idx3-ubyte (or t10k-…, val-…), plain or .gz; put the files there "
-                      "or correct the path",
+                      "or correct the path (of pictures: a folder for each class, as in cats/1.png)",
                       data->path);
 }
 
