@@ -109,12 +109,18 @@ const char *mixt__export_floats(mixt__export *m, int rank, const int64_t *dims, 
 const char *mixt__export_ints(mixt__export *m, const int64_t *numbers, int count);
 const char *mixt__export_float(mixt__export *m, float number);
 
+/** The same under a name of its own. */
+const char *mixt__export_named(mixt__export *m, const char *name, int rank, const int64_t *dims, const float *numbers);
+
 /** Notes that the node that is being made cannot be written, and why. */
 void mixt__export_refuse(mixt__export *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** What makes an op of mixt. */
 typedef void mixt__onnx_put(mixt__export *m, const mixt__node *n);
 mixt__onnx_put mixt__onnx_put_pointwise, mixt__onnx_put_attention, mixt__onnx_put_rotary_table, mixt__onnx_put_rotary;
+/** Whether a product is written with the recurrent layer that takes it. */
+bool mixt__export_is_in_cell(const mixt__export *m, const mixt__node *product);
+mixt__onnx_put mixt__onnx_put_recurrent;
 /** NULL: nothing does. */
 mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op);
 

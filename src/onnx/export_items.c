@@ -69,6 +69,8 @@ static void put_attribute(mixt__wire_out *node, const mixt__onnx_give *give)
         mixt__wire_put_float(&a, MIXT_ONNX_ATTRIBUTE_F, give->f);
     else if (give->type == MIXT_ONNX_IS_STRING)
         mixt__wire_put_text(&a, MIXT_ONNX_ATTRIBUTE_S, give->s);
+    else if (give->type == MIXT_ONNX_IS_STRINGS)
+        mixt__wire_put_text(&a, MIXT_ONNX_ATTRIBUTE_STRINGS, give->s);
     for (int i = 0; i < give->count; i++)
         mixt__wire_put_number(&a, MIXT_ONNX_ATTRIBUTE_INTS, (uint64_t)give->ints[i]);
     mixt__wire_put_number(&a, MIXT_ONNX_ATTRIBUTE_TYPE, (uint64_t)give->type);
@@ -78,7 +80,8 @@ static void put_attribute(mixt__wire_out *node, const mixt__onnx_give *give)
 /** The layer's own name for what does its work, else that with the op behind it. */
 static const char *node_name(mixt__export *m, const char *op)
 {
-    static const char *const work[] = {"Gemm", "MatMul", "Conv", "BatchNormalization", "LayerNormalization", "Gather"};
+    static const char *const work[] = {"Gemm", "MatMul", "Conv", "BatchNormalization", "LayerNormalization", "Gather",
+                                       "LSTM", "GRU",    "RNN"};
     const char *layer = m->node ? m->node->layer : "";
     for (size_t i = 0; *layer && i < sizeof work / sizeof work[0]; i++)
         if (!strcmp(op, work[i]) && !is_taken(m, layer))
@@ -130,14 +133,19 @@ static void put_tensor(mixt__export *m, const char *name, mixt__onnx_type type, 
     m->written.tensors++;
 }
 
-const char *mixt__export_floats(mixt__export *m, int rank, const int64_t *dims, const float *numbers)
+const char *mixt__export_named(mixt__export *m, const char *wanted, int rank, const int64_t *dims, const float *numbers)
 {
-    const char *name = take(m, "/Constant");
+    const char *name = take(m, wanted);
     size_t count = 1;
     for (int i = 0; i < rank; i++)
         count *= (size_t)dims[i];
     put_tensor(m, name, MIXT_ONNX_FLOAT, rank, dims, numbers, count * sizeof *numbers);
     return name;
+}
+
+const char *mixt__export_floats(mixt__export *m, int rank, const int64_t *dims, const float *numbers)
+{
+    return mixt__export_named(m, "/Constant", rank, dims, numbers);
 }
 
 const char *mixt__export_float(mixt__export *m, float number)

@@ -18,6 +18,8 @@ static const char *swap_last(mixt__export *m, const char *name, int rank)
 static void put_matmul(mixt__export *m, const mixt__node *n)
 {
     const mixt__matmul_attrs *at = n->attrs;
+    if (mixt__export_is_in_cell(m, n))
+        return;
     int rank_a = m->g->values[n->in[0]].shape.rank, rank_b = m->g->values[n->in[1]].shape.rank;
     const char *a = mixt__export_in(m, 0, MIXT_ONNX_NATURAL), *b = mixt__export_in(m, 1, MIXT_ONNX_NATURAL);
     const char *bias = at->bias ? mixt__export_in(m, 2, MIXT_ONNX_NATURAL) : NULL, *v;
@@ -271,6 +273,9 @@ mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op)
         {&mixt__op_attention, mixt__onnx_put_attention},
         {&mixt__op_rotary_table, mixt__onnx_put_rotary_table},
         {&mixt__op_rotary, mixt__onnx_put_rotary},
+        {&mixt__op_lstm, mixt__onnx_put_recurrent},
+        {&mixt__op_gru, mixt__onnx_put_recurrent},
+        {&mixt__op_rnn, mixt__onnx_put_recurrent},
         {&mixt__op_concat, put_concat},
         {&mixt__op_pointwise, mixt__onnx_put_pointwise},
     };

@@ -75,6 +75,23 @@ train resnet.yaml small net.depth=20 train.steps=1
 grep -q '"dtype": "bfloat16"' half/config.json || fail "bf16: config.json"
 train gpt.yaml gpt-half init=half $still
 
+# ---- as ONNX ----
+"$mixt" export resnet --onnx --out resnet.onnx >out && grep -q 'resnet.onnx: .* nodes, .* opset 20' out || fail "export --onnx: $(cat out)"
+"$mixt" plan resnet.onnx >out 2>err || fail "plan resnet.onnx: $(cat err)"
+"$mixt" export gpt --onnx --json | grep -q '"file":"gpt/export.onnx","nodes":' || fail "export --onnx --json"
+before=$(cksum resnet.onnx)
+refused "resnet.onnx: exists already: choose another name, or replace it with --overwrite" "$mixt" export resnet --onnx --out resnet.onnx
+MIXT_FAIL_WRITE=1 refused "No space left" "$mixt" export resnet --onnx --out resnet.onnx --overwrite
+[ "$before" = "$(cksum resnet.onnx)" ] || fail "a refused export --onnx changed its file"
+"$mixt" export resnet --onnx --out resnet.onnx --overwrite >out || fail "export --onnx --overwrite"
+[ "$before" = "$(cksum resnet.onnx)" ] || fail "a run gives another ONNX file the second time"
+refused "--dtype bf16: weights of an ONNX file are fp32 so far" "$mixt" export resnet --onnx --dtype bf16
+refused "--gguf: does not go together with --onnx" "$mixt" export gpt --onnx --gguf
+refused "nowhere: no such folder" "$mixt" export nowhere --onnx
+train resnet.yaml speech model=speech data.kind=audio data.mels=8 data.limit=16 net.depth=0 net.width=0 net.channels=2,2
+refused "speech: not all of its layers can be written as ONNX yet: norm1: batch norm of samples of several lengths is not written yet; norm2: batch" "$mixt" export speech --onnx
+[ -e speech/export.onnx ] && fail "a refused export --onnx left its file"
+
 # ---- tokens that are real ----
 "$mixt" export gpt --vocab 200 --out fewer >out && grep -q '"vocab_size": 200' fewer/config.json || fail "export --vocab 200: $(cat out)"
 refused "its table has 256 tokens: 1000 of them cannot be real" "$mixt" export gpt --vocab 1000 --out more

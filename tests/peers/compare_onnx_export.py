@@ -29,6 +29,9 @@ TEXT = "data: {kind: text, path: words.txt, seq: 16}\n"
 LANGUAGE = { # and their sizes for the other program
     "gpt": ("model: gpt\nnet: {layers: 2, width: 16, heads: 2}\n" + TEXT, "layers=2 width=16 heads=2 vocab=256 seq=1024"),
     "llama": ("model: llama\nnet: {layers: 2, width: 32, heads: 4, kv_heads: 2}\n" + TEXT, "layers=2 width=32 heads=4 kv_heads=2 vocab=256"),
+    "lstm": ("model: lstm\nnet: {layers: 2, width: 24}\n" + TEXT, "layers=2 width=24 vocab=256"),
+    "gru": ("model: gru\nnet: {layers: 2, width: 24}\n" + TEXT, "layers=2 width=24 vocab=256"),
+    "rnn": ("model: rnn\nnet: {layers: 2, width: 24}\n" + TEXT, "layers=2 width=24 vocab=256"),
     "bert_mlm": ("model: bert_mlm\nnet: {layers: 2, width: 16, heads: 2}\n" + TEXT, "layers=2 width=16 heads=2 vocab=256 seq=512"),
 }
 LABELLED = "model: bert_classify\nnet: {layers: 2, width: 16, heads: 2%s}\ndata: {kind: labelled, path: rows.tsv, tokenizer: wordpiece, vocab: vocab, seq: 16}\n"
