@@ -115,7 +115,7 @@ test-peers: build
 	$(BUILD_TARGET) peers
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_gguf.py $(BUILD)/mixt || [ $$? = 77 ]
-	$(PYTHON) tests/peers/compare_onnx_export.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_onnx_export.py $(BUILD)/mixt $(BUILD)/tests || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_llama.py $(BUILD)/tests/steps --layers 2 || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_families.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]

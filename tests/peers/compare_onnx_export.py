@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """ONNX files that mixt writes beside onnx's checker and onnxruntime. Needs onnx, onnxruntime and NumPy.
 
-    compare_onnx_export.py MIXT LOGITS_PROGRAM [MODEL…]
+    compare_onnx_export.py MIXT PROGRAMS [MODEL…]
 
 Trains small models, writes each as ONNX, and compares outputs of onnxruntime, of several numbers of samples, with mixt's:
-logarithms of probabilities with those of 'mixt predict', or logits of tokens with those of build/tests/logits. Status 77
-where a package is missing, 1 where one differs by more than 1e-5.
+logarithms of probabilities with those of 'mixt predict', or outputs with those of PROGRAMS/logits and
+PROGRAMS/outputs. Status 77 where a package is missing, 1 where one differs by more than 1e-5.
 """
 import json, math, os, subprocess, sys, tempfile
 
@@ -36,7 +36,9 @@ LANGUAGE = { # and their sizes for the other program
 }
 LABELLED = "model: bert_classify\nnet: {layers: 2, width: 16, heads: 2%s}\ndata: {kind: labelled, path: rows.tsv, tokenizer: wordpiece, vocab: vocab, seq: 16}\n"
 CLASSIFIERS = {"bert_classify": LABELLED % "", "bert_classify-mean": LABELLED % ", pool: mean"}
-mixt, logits = (os.path.abspath(p) for p in sys.argv[1:3])
+mixt, programs = (os.path.abspath(p) for p in sys.argv[1:3])
+configs = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../configs"))
+OWN = {"mf": 20, "ncf": 20, "seq2seq": 100, "pair": 60, "c3d": 1} # a configuration of the project, and ids below
 work = tempfile.mkdtemp()
 os.chdir(work)
 
@@ -86,7 +88,7 @@ def tokens(name):
     for count in (1, 5):
         x = rng.integers(0, 256, (count, 16)).astype(np.int32)
         x.tofile("in.bin")
-        subprocess.run([logits, name, "fp32", "cpu", f"{name}/model.safetensors", "in.bin", "out.bin", str(count), "16", *sizes.split()],
+        subprocess.run([f"{programs}/logits", name, "fp32", "cpu", f"{name}/model.safetensors", "in.bin", "out.bin", str(count), "16", *sizes.split()],
                        check=True, stdout=subprocess.DEVNULL)
         got = session.run(None, {"input": x.astype(np.int64)})[0]
         expected = np.fromfile("out.bin", np.float32).reshape(got.shape)
@@ -113,6 +115,35 @@ def texts(name):
     return from_predicted(name, ["lines.txt"], got)
 
 
+def own(name):
+    """A configuration of the project, on samples of several inputs"""
+    with open(f"{configs}/{name}.yaml") as f:
+        text = f.read()
+    with open(f"own-{name}.yaml", "w") as f:
+        f.write(text)
+    run("train", f"own-{name}.yaml", f"out=own-{name}", "-q", "precision=fp32", "device=cpu", "train.steps=2", "train.batch=4", "train.warmup=0")
+    run("export", f"own-{name}", "--onnx", "--out", f"own-{name}.onnx")
+    onnx.checker.check_model(onnx.load(f"own-{name}.onnx"), full_check=True)
+    session, worst = onnxruntime.InferenceSession(f"own-{name}.onnx", providers=["CPUExecutionProvider"]), 0.0
+    for count in (1, 5):
+        subprocess.run([f"{programs}/outputs", f"own-{name}", str(count), str(OWN[name]), "."], check=True)
+        feed = {}
+        for i in session.get_inputs():
+            shape = [count] + i.shape[1:]
+            if i.type == "tensor(int64)":
+                feed[i.name] = np.fromfile(f"{i.name}.bin", np.int32).reshape(shape).astype(np.int64)
+                continue
+            x = np.fromfile(f"{i.name}.bin", np.float32)
+            if len(shape) > 3: # channels in front
+                x = np.moveaxis(x.reshape([count] + shape[2:] + shape[1:2]), -1, 1)
+            feed[i.name] = np.ascontiguousarray(x.reshape(shape))
+        got = session.run(None, feed)[0]
+        expected = np.fromfile("outputs.bin", np.float32).reshape(got.shape)
+        assert count == 1 or np.ptp(expected, axis=0).max() > 1e-3 * np.abs(expected).max(), "samples with one output"
+        worst = max(worst, float(np.abs(got - expected).max() / max(1, np.abs(expected).max())))
+    return worst
+
+
 with open("words.txt", "w") as f:
     f.writelines(f"the quick brown fox {i}\n" for i in range(400))
 os.mkdir("vocab")
@@ -126,7 +157,7 @@ os.mkdir("images")
 np.save("images/x.npy", rng.random((64, 16, 16, 3), dtype=np.float32))
 np.save("images/y.npy", np.arange(64) % 5)
 failed = False
-for compare, names in ((images, MODELS), (tokens, LANGUAGE), (texts, CLASSIFIERS)):
+for compare, names in ((images, MODELS), (tokens, LANGUAGE), (texts, CLASSIFIERS), (own, OWN)):
     for name in names:
         if len(sys.argv) > 3 and name not in sys.argv[3:]:
             continue
