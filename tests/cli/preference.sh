@@ -50,6 +50,14 @@ for form in lists whole; do
     cmp one/reference.safetensors $form/reference.safetensors || fail "$form: the same words have other scores"
 done
 
+# ---- pairs that say nothing ----
+
+{ cat pairs.jsonl; echo '{"prompt": "a", "chosen": "same", "rejected": "same"}'; } >same.jsonl
+tune same.jsonl --preference --out same train.steps=1
+grep -q 'same.jsonl: 1 of 20 pairs have the same answer twice' err || fail "no word about a pair of one answer: $(cat err)"
+tune pairs.jsonl --preference --out different train.steps=1
+grep -q 'the same answer twice' err && fail "pairs that differ are called alike: $(cat err)"
+
 # ---- refusals ----
 
 refused() {

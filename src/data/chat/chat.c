@@ -124,6 +124,10 @@ static mixt_status tell(mixt_data *data, const mixt__chat_set *s, int64_t most)
                                  "%s: %lld of %lld rows have no token to train and are left out (%lld lost all "
                                  "by the cut)",
                                  path, (long long)s->untrained, (long long)s->rows, (long long)s->lost));
+    if (s->tally.alike)
+        MIXT_TRY(mixt__data_warn(data,
+                                 "%s: %lld of %lld pairs have the same answer twice: nothing is learned from them",
+                                 path, (long long)s->tally.alike, (long long)s->rows));
     if (s->tally.thoughts)
         MIXT_TRY(mixt__data_note(data,
                                  "%s: the template writes an empty block of thoughts before %lld answers that "

@@ -22,6 +22,7 @@ typedef struct mixt__chat_codec {
 /** What was done to rows. */
 typedef struct mixt__chat_tally {
     int64_t thoughts, found; // answers: as in mixt__chat_spans
+    int64_t alike;           // pairs whose answers have the same tokens
 } mixt__chat_tally;
 
 /** Appends the tokens of a row. @param worker of the tokenizer's kind */

@@ -29,6 +29,11 @@ typedef struct round_state {
     char error[2048];
 } round_state;
 
+static bool are_alike(const mixt__tokens *a, const mixt__tokens *b)
+{
+    return a->count && a->count == b->count && !memcmp(a->ids, b->ids, (size_t)a->count * sizeof *a->ids);
+}
+
 static mixt_status encode_value(round_state *r, int64_t index, const json_t *value, int thread)
 {
     mixt__chat_form form;
@@ -44,6 +49,7 @@ static mixt_status encode_value(round_state *r, int64_t index, const json_t *val
         mixt__chat_turns_free(&turns);
         MIXT_TRY(status);
     }
+    r->tallies[thread].alike += are_alike(&r->row[index].tokens, &r->row[index].rejected);
     return MIXT_OK;
 }
 
@@ -215,6 +221,7 @@ mixt_status mixt__chat_set_make(const mixt__chat_codec *codec, const mixt__chat_
     for (int i = 0; i < threads && r.workers && r.tallies; i++) {
         set->tally.thoughts += r.tallies[i].thoughts;
         set->tally.found += r.tallies[i].found;
+        set->tally.alike += r.tallies[i].alike;
         if (r.workers[i])
             codec->tokenizer->kind->worker_free(r.workers[i]);
     }
