@@ -446,7 +446,7 @@ static mixt_status predict_table(const predictor *p, const cli_args *args)
     if (made.text)
         fputs(made.text, stdout);
     else
-        printf("%s: %lld rows with predictions\n", out, (long long)made.rows);
+        printf("%s: %lld row%s with predictions\n", out, (long long)made.rows, made.rows == 1 ? "" : "s");
     tell_lines(made.warnings);
     mixt_table_predictions_free(&made);
     return MIXT_OK;
