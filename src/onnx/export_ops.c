@@ -96,20 +96,38 @@ static void put_pool(mixt__export *m, const mixt__node *n)
 
 /* ---- norms ---- */
 
+/** 0 where a mask of the first dimensions is. */
+static void hide_masked(mixt__export *m, const mixt__node *n)
+{
+    const mixt__shape *x = &m->g->values[n->out[0]].shape, *mask = &m->g->values[n->in[5]].shape;
+    int64_t dims[MIXT_MAX_RANK];
+    bool known = mixt__export_dims(m, n->in[5], dims);
+    for (int i = mask->rank; i < x->rank; i++)
+        dims[i] = 1;
+    if (!known) {
+        mixt__export_refuse(m, "several sizes of its mask depend on the number of samples");
+        return;
+    }
+    const char *there = mixt__export_in(m, 5, MIXT_ONNX_NATURAL), *zero = mixt__export_float(m, 0);
+    there = mixt__export_node(m, "Reshape", MIXT_TAKES(there, mixt__export_ints(m, dims, x->rank)), NULL);
+    there = mixt__export_node(m, "Greater", MIXT_TAKES(there, zero), NULL);
+    const char *v = mixt__export_value(m, n->out[0], MIXT_ONNX_NATURAL);
+    mixt__export_give(m, 0, MIXT_ONNX_FIRST, NULL); // that was without the mask
+    mixt__export_give(m, 0, MIXT_ONNX_NATURAL, mixt__export_node(m, "Where", MIXT_TAKES(there, v, zero), NULL));
+}
+
 static void put_batch_norm(mixt__export *m, const mixt__node *n)
 {
     const mixt__norm_attrs *at = n->attrs;
     const char *in[5];
     mixt__onnx_order order = m->g->values[n->in[0]].shape.rank > 2 ? MIXT_ONNX_FIRST : MIXT_ONNX_NATURAL;
-    if (at->masked) {
-        mixt__export_refuse(m, "batch norm of samples of several lengths is not written yet");
-        return;
-    }
     for (int i = 0; i < 5; i++)
         in[i] = mixt__export_in(m, i, i ? MIXT_ONNX_NATURAL : order);
     mixt__export_give(m, 0, order,
                       mixt__export_node(m, "BatchNormalization", MIXT_TAKES(in[0], in[1], in[2], in[3], in[4]),
                                         MIXT_GIVES(MIXT_GIVE_FLOAT("epsilon", at->eps))));
+    if (at->masked)
+        hide_masked(m, n);
 }
 
 static void put_layer_norm(mixt__export *m, const mixt__node *n)

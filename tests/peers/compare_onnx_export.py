@@ -34,11 +34,15 @@ LANGUAGE = { # and their sizes for the other program
     "rnn": ("model: rnn\nnet: {layers: 2, width: 24}\n" + TEXT, "layers=2 width=24 vocab=256"),
     "bert_mlm": ("model: bert_mlm\nnet: {layers: 2, width: 16, heads: 2}\n" + TEXT, "layers=2 width=16 heads=2 vocab=256 seq=512"),
 }
+FAMILIES = {name: f"model: {name}\nnet: {{layers: 2, width: 32, heads: 4, kv_heads: 2}}\n" + TEXT
+            for name in "mistral qwen2 qwen3 phi3 smollm3 gemma2 gemma3 olmo2".split()}
+FAMILIES["bert"] = "model: bert\nnet: {layers: 2, width: 32, heads: 4}\n" + TEXT
+FAMILIES["vgg"] = "model: vgg\nnet: {depth: 11, hidden: [32]}\ndata: {kind: random, path: 32x32x3, classes: 5, samples: 32}\n"
 LABELLED = "model: bert_classify\nnet: {layers: 2, width: 16, heads: 2%s}\ndata: {kind: labelled, path: rows.tsv, tokenizer: wordpiece, vocab: vocab, seq: 16}\n"
 CLASSIFIERS = {"bert_classify": LABELLED % "", "bert_classify-mean": LABELLED % ", pool: mean"}
 mixt, programs = (os.path.abspath(p) for p in sys.argv[1:3])
 configs = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../configs"))
-OWN = {"mf": 20, "ncf": 20, "seq2seq": 100, "pair": 60, "c3d": 1} # a configuration of the project, and ids below
+OWN = {"mf": 20, "ncf": 20, "seq2seq": 100, "pair": 60, "c3d": 1, "speech": 1, "speech-ctc": 1} # a configuration of the project, and ids below
 work = tempfile.mkdtemp()
 os.chdir(work)
 
@@ -116,9 +120,12 @@ def texts(name):
 
 
 def own(name):
-    """A configuration of the project, on samples of several inputs"""
-    with open(f"{configs}/{name}.yaml") as f:
-        text = f.read()
+    """A configuration of the project, or a small one, on made-up samples of all its inputs"""
+    if name in FAMILIES:
+        text = FAMILIES[name]
+    else:
+        with open(f"{configs}/{name}.yaml") as f:
+            text = f.read()
     with open(f"own-{name}.yaml", "w") as f:
         f.write(text)
     run("train", f"own-{name}.yaml", f"out=own-{name}", "-q", "precision=fp32", "device=cpu", "train.steps=2", "train.batch=4", "train.warmup=0")
@@ -126,7 +133,7 @@ def own(name):
     onnx.checker.check_model(onnx.load(f"own-{name}.onnx"), full_check=True)
     session, worst = onnxruntime.InferenceSession(f"own-{name}.onnx", providers=["CPUExecutionProvider"]), 0.0
     for count in (1, 5):
-        subprocess.run([f"{programs}/outputs", f"own-{name}", str(count), str(OWN[name]), "."], check=True)
+        subprocess.run([f"{programs}/outputs", f"own-{name}", str(count), str(OWN.get(name, 256)), "."], check=True)
         feed = {}
         for i in session.get_inputs():
             shape = [count] + i.shape[1:]
@@ -157,7 +164,7 @@ os.mkdir("images")
 np.save("images/x.npy", rng.random((64, 16, 16, 3), dtype=np.float32))
 np.save("images/y.npy", np.arange(64) % 5)
 failed = False
-for compare, names in ((images, MODELS), (tokens, LANGUAGE), (texts, CLASSIFIERS), (own, OWN)):
+for compare, names in ((images, MODELS), (tokens, LANGUAGE), (texts, CLASSIFIERS), (own, [*OWN, *FAMILIES])):
     for name in names:
         if len(sys.argv) > 3 and name not in sys.argv[3:]:
             continue
