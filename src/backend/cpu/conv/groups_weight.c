@@ -1,8 +1,8 @@
 /* The gradient of the weight of a convolution in groups of few channels; compiled for AVX2 and AVX-512.
  *
  * Units of output channels lie in vectors as in groups.c. A tile holds the sums of some taps of a kernel row for four
- * channels that are read and goes along a row of grad_dst; a tap that lies outside reads zeros. Rows' sums are added to
- * those of a thread, and the threads' in their order: the bits depend on their number.
+ * channels that are read and goes along a row of grad_dst, or some short ones; a tap that lies outside reads zeros.
+ * Rows' sums are added to those of a thread, and the threads' in their order: the bits depend on their number.
  */
 #include "backend/cpu/conv/groups.h"
 #include "base/alloc.h"
@@ -10,12 +10,12 @@
 #include "base/threads.h"
 #include "num/num.h"
 
-enum { TAPS = 3, READS = 4 };
+enum { TAPS = 3, READS = 4, ROWS = 8, PIXELS = 64 }; // ROWS: that a tile goes along at most, until it has PIXELS
 
 typedef struct plan {
     mixt__conv conv;
     lanes lanes;
-    int64_t unit_count, packed, rounded; // packed: sums of a thread; rounded: read channels of a group in them
+    int64_t unit_count, packed, rounded, rows; // packed: sums of a thread; rounded: read channels of a group in them
     unit *units;
     int64_t *at; // (columns, taps): the first element of the pixel that a tap reads in its row; −1: none
     int threads;
@@ -27,15 +27,15 @@ typedef struct job {
     const plan *plan;
 } job;
 
-/** A row of grad_dst and one of the source that a row of the kernel brings together. */
-typedef struct pair {
+/** Rows of grad_dst and those of the source that a row of the kernel brings to them. */
+typedef struct pairs {
     const plan *plan;
-    const float *grad, *src, *zeros;
+    const float *grad[ROWS], *src[ROWS], *zeros;
+    int64_t count, tap; // tap: the kernel row's first
     float *sums;
-    int64_t tap; // the kernel row's first
-} pair;
+} pairs;
 
-/** Rows of what is read in FP32: widened into `room` where they are not. */
+/** `size` elements from `first` in FP32: widened into `room` where they are not. */
 static const float *row_of(const mixt__tensor *tensor, int64_t first, int64_t size, float *room)
 {
     if (tensor->dtype == MIXT_DTYPE_FP32)
@@ -65,12 +65,13 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     *p = (plan){.conv = v, .lanes = lanes_of(v.o / v.groups, v.c / v.groups), .units = units, .at = at};
     p->threads = mixt__threads_count();
     p->rounded = (p->lanes.reads + READS - 1) / READS * READS;
+    p->rows = PIXELS / v.out_w < 1 ? 1 : PIXELS / v.out_w < ROWS ? PIXELS / v.out_w : ROWS;
     p->unit_count = cut_channels(&p->lanes, v.groups, mixt__conv_taps(&v) * p->rounded, units, &p->packed);
     list_columns(p);
     p->sums_bytes = whole_lines(p->packed, sizeof(float));
     p->zeros_at = p->sums_bytes * (size_t)p->threads;
     p->rows_at = p->zeros_at + whole_lines(p->lanes.reads + VEC_LANES, sizeof(float));
-    p->rows_bytes = whole_lines(v.out_w * v.o, sizeof(float)) + whole_lines(v.w * v.c, sizeof(float));
+    p->rows_bytes = whole_lines(p->rows * (v.out_w * v.o + v.w * v.c), sizeof(float));
     if (call->in[0].dtype == MIXT_DTYPE_FP32 && call->in[1].dtype == MIXT_DTYPE_FP32)
         p->rows_bytes = 0;
     call->workspace_bytes = p->rows_at + p->rows_bytes * (size_t)p->threads;
@@ -78,13 +79,12 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-/** Adds a row to the sums of `taps` taps from `t` and of `reads` read channels from n. */
-VEC_INLINE void add_tile(spread form, int taps, int reads, int vectors, const pair *r, const unit *u, int64_t t,
+/** Adds rows to the sums of `taps` taps from `t` and of `reads` read channels from n. */
+VEC_INLINE void add_tile(spread form, int taps, int reads, int vectors, const pairs *r, const unit *u, int64_t t,
                          int64_t n)
 {
     const plan *p = r->plan;
-    const int64_t *at = p->at + t, kernel_w = p->conv.kernel_w, columns = p->conv.out_w, step = p->conv.o;
-    const float *grad = r->grad + u->to, *first = r->src + u->from;
+    const int64_t kernel_w = p->conv.kernel_w, columns = p->conv.out_w, step = p->conv.o;
     vec sums[TAPS][READS][VECTORS];
 #pragma GCC unroll 4
     for (int k = 0; k < taps; k++)
@@ -93,23 +93,27 @@ VEC_INLINE void add_tile(spread form, int taps, int reads, int vectors, const pa
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sums[k][i][v] = vec_zero();
-    for (int64_t x = 0; x < columns; x++, at += kernel_w, grad += step) {
-        vec g[VECTORS];
+    for (int64_t f = 0; f < r->count; f++) {
+        const int64_t *at = p->at + t;
+        const float *grad = r->grad[f] + u->to, *first = r->src[f] + u->from;
+        for (int64_t x = 0; x < columns; x++, at += kernel_w, grad += step) {
+            vec g[VECTORS];
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            g[v] = vec_get_part(grad, MIXT_DTYPE_FP32, v * VEC_LANES, v + 1 < vectors ? VEC_LANES : u->last);
+            for (int v = 0; v < vectors; v++)
+                g[v] = vec_get_part(grad, MIXT_DTYPE_FP32, v * VEC_LANES, v + 1 < vectors ? VEC_LANES : u->last);
 #pragma GCC unroll 4
-        for (int k = 0; k < taps; k++) {
-            const float *from = at[k] < 0 ? r->zeros : first + at[k];
-            vec read = form == SPREAD_ONE ? vec_zero() : vec_get_part(from, MIXT_DTYPE_FP32, 0, u->reads);
+            for (int k = 0; k < taps; k++) {
+                const float *from = at[k] < 0 ? r->zeros : first + at[k];
+                vec read = form == SPREAD_ONE ? vec_zero() : vec_get_part(from, MIXT_DTYPE_FP32, 0, u->reads);
 #pragma GCC unroll 4
-            for (int i = 0; i < reads; i++) {
-                vec value = form == SPREAD_ONE     ? vec_set(from[n + i])
-                            : form == SPREAD_QUADS ? spread_lanes(form, &p->lanes, read, i)
-                                                   : spread_lanes(form, &p->lanes, read, n + i);
+                for (int i = 0; i < reads; i++) {
+                    vec value = form == SPREAD_ONE     ? vec_set(from[n + i])
+                                : form == SPREAD_QUADS ? spread_lanes(form, &p->lanes, read, i)
+                                                       : spread_lanes(form, &p->lanes, read, n + i);
 #pragma GCC unroll 4
-                for (int v = 0; v < vectors; v++)
-                    sums[k][i][v] = vec_fma(value, g[v], sums[k][i][v]);
+                    for (int v = 0; v < vectors; v++)
+                        sums[k][i][v] = vec_fma(value, g[v], sums[k][i][v]);
+                }
             }
         }
     }
@@ -124,7 +128,7 @@ VEC_INLINE void add_tile(spread form, int taps, int reads, int vectors, const pa
             }
 }
 
-VEC_INLINE void add_taps(spread form, int taps, int vectors, const pair *r, const unit *u, int64_t t)
+VEC_INLINE void add_taps(spread form, int taps, int vectors, const pairs *r, const unit *u, int64_t t)
 {
     int64_t n = 0, reads = form == SPREAD_ONE ? r->plan->lanes.reads : r->plan->rounded;
     for (; n + READS <= reads; n += READS)
@@ -134,7 +138,7 @@ VEC_INLINE void add_taps(spread form, int taps, int vectors, const pair *r, cons
             add_tile(form, taps, 1, vectors, r, u, t, n);
 }
 
-VEC_INLINE void add_unit(spread form, int vectors, const pair *r, const unit *u)
+VEC_INLINE void add_unit(spread form, int vectors, const pairs *r, const unit *u)
 {
     int64_t taps = r->plan->conv.kernel_w, t = 0;
     for (; t + TAPS <= taps; t += TAPS)
@@ -145,7 +149,7 @@ VEC_INLINE void add_unit(spread form, int vectors, const pair *r, const unit *u)
         add_taps(form, 1, vectors, r, u, t);
 }
 
-static void add_pair(const pair *r)
+static void add_pairs(const pairs *r)
 {
     const plan *p = r->plan;
     for (const unit *u = p->units; u < p->units + p->unit_count; u++)
@@ -159,23 +163,31 @@ static void add_pair(const pair *r)
             add_unit(SPREAD_ONE, VECTORS, r, u);
 }
 
-/** Row `at` of grad_dst with each row of the source that the kernel brings to it. */
-static void add_row(const job *j, int64_t at, pair *r, float *rows)
+/** `rows` rows of grad_dst from `at` with each row of the source that the kernel brings to them; `room`: for what is
+ *  widened. */
+static void add_rows(const job *j, int64_t at, int64_t rows, pairs *r, float *room)
 {
     const mixt__conv *v = &j->plan->conv;
-    int64_t y = at % v->out_h, z = at / v->out_h % v->out_d, image = at / v->out_h / v->out_d;
-    float *src_row = rows + whole_lines(v->out_w * v->o, sizeof(float)) / sizeof(float);
-    r->grad = row_of(&j->call->in[1], at * v->out_w * v->o, v->out_w * v->o, rows);
+    const int64_t grad_size = v->out_w * v->o, src_size = v->w * v->c;
+    const float *grad = row_of(&j->call->in[1], at * grad_size, rows * grad_size, room);
+    float *src_room = room + j->plan->rows * grad_size;
     for (int64_t l = 0; l < v->kernel_d; l++)
         for (int64_t i = 0; i < v->kernel_h; i++) {
-            int64_t from_z = z * v->stride_d + l * v->dilation_d - v->pad_d,
-                    from_y = y * v->stride + i * v->dilation_h - v->pad;
-            if (from_z < 0 || from_z >= v->d || from_y < 0 || from_y >= v->h)
-                continue;
-            r->src =
-                row_of(&j->call->in[0], ((image * v->d + from_z) * v->h + from_y) * v->w * v->c, v->w * v->c, src_row);
+            r->count = 0;
             r->tap = (l * v->kernel_h + i) * v->kernel_w;
-            add_pair(r);
+            for (int64_t f = 0; f < rows; f++) {
+                int64_t y = (at + f) % v->out_h, plane = (at + f) / v->out_h, image = plane / v->out_d;
+                int64_t from_z = plane % v->out_d * v->stride_d + l * v->dilation_d - v->pad_d;
+                int64_t from_y = y * v->stride + i * v->dilation_h - v->pad;
+                if (from_z < 0 || from_z >= v->d || from_y < 0 || from_y >= v->h)
+                    continue;
+                r->grad[r->count] = grad + f * grad_size;
+                r->src[r->count] = row_of(&j->call->in[0], ((image * v->d + from_z) * v->h + from_y) * src_size,
+                                          src_size, src_room + f * src_size);
+                r->count++;
+            }
+            if (r->count)
+                add_pairs(r);
         }
 }
 
@@ -188,10 +200,12 @@ static void run_parts(void *argument, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t part = begin; part < end; part++) {
         float *sums = (float *)(workspace + (size_t)part * p->sums_bytes);
-        pair r = {.plan = p, .sums = sums, .zeros = (const float *)(workspace + p->zeros_at)};
+        pairs r = {.plan = p, .sums = sums, .zeros = (const float *)(workspace + p->zeros_at)};
         memset(sums, 0, p->sums_bytes);
-        for (int64_t at = rows * part / p->threads; at < rows * (part + 1) / p->threads; at++)
-            add_row(j, at, &r, (float *)(workspace + p->rows_at + (size_t)part * p->rows_bytes));
+        for (int64_t at = rows * part / p->threads, end_row = rows * (part + 1) / p->threads; at < end_row;
+             at += p->rows)
+            add_rows(j, at, end_row - at < p->rows ? end_row - at : p->rows, &r,
+                     (float *)(workspace + p->rows_at + (size_t)part * p->rows_bytes));
     }
 }
 
