@@ -266,6 +266,23 @@ static void put_concat(mixt__export *m, const mixt__node *n)
     mixt__export_give(m, 0, order, mixt__export_node(m, "Concat", in, MIXT_GIVES(MIXT_GIVE_INT("axis", axis))));
 }
 
+static void put_extreme(mixt__export *m, const mixt__node *n)
+{
+    const mixt__extreme_attrs *at = n->attrs;
+    int64_t axes[MIXT_MAX_RANK];
+    if (at->index) {
+        mixt__export_refuse(m, "the place of the largest is not written yet");
+        return;
+    }
+    for (int i = 0; i < at->count; i++)
+        axes[i] = at->axis + i;
+    mixt__export_give(
+        m, 0, MIXT_ONNX_NATURAL,
+        mixt__export_node(m, at->smallest ? "ReduceMin" : "ReduceMax",
+                          MIXT_TAKES(mixt__export_in(m, 0, MIXT_ONNX_NATURAL), mixt__export_ints(m, axes, at->count)),
+                          MIXT_GIVES(MIXT_GIVE_INT("keepdims", at->keep_dims))));
+}
+
 /* ---- the list ---- */
 
 mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op)
@@ -294,6 +311,8 @@ mixt__onnx_put *mixt__onnx_put_find(const mixt__op *op)
         {&mixt__op_lstm, mixt__onnx_put_recurrent},
         {&mixt__op_gru, mixt__onnx_put_recurrent},
         {&mixt__op_rnn, mixt__onnx_put_recurrent},
+        {&mixt__op_log_softmax, put_softmax},
+        {&mixt__op_extreme, put_extreme},
         {&mixt__op_concat, put_concat},
         {&mixt__op_pointwise, mixt__onnx_put_pointwise},
     };

@@ -149,12 +149,55 @@ static void recurrent_models(void **state)
         text_comes_back(models[i] + 6, (const char *const[]){models[i], "net.layers=2", "net.width=8", NULL});
 }
 
+/** A run of the graph of a file. */
+static mixt_run *trained_on_file(const char *name, onnx_graph *g)
+{
+    char model[600];
+    mixt__wire_out file = onnx_finish(g);
+    FILE *f = fopen(temp_path("in.onnx"), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file.bytes, 1, (size_t)file.count, f), file.count);
+    fclose(f);
+    mixt__wire_out_free(&file);
+    snprintf(model, sizeof model, "model=%s", temp_path("in.onnx"));
+    return trained(name, images, (const char *const[]){model, NULL});
+}
+
+/** A graph that came as ONNX goes out again: slices, extremes, and other functions. */
+static void graphs_of_files(void **state)
+{
+    (void)state;
+    float x[SAMPLES * SIDE * SIDE * CHANNELS], w[5 * 3 * 6];
+    const int64_t begin = 5, end = 11, axis = 2, step = 1, columns = 3, one = 1;
+    onnx_graph g = {0};
+    for (int i = 0; i < 5 * 3 * 6; i++)
+        w[i] = cosf((float)i);
+    onnx_floats(&g, "fc.weight", 2, (int64_t[]){5, 3 * 6}, w);
+    onnx_raw(&g, "begin", MIXT_ONNX_INT64, 1, &one, &begin, sizeof begin);
+    onnx_raw(&g, "end", MIXT_ONNX_INT64, 1, &one, &end, sizeof end);
+    onnx_raw(&g, "axis", MIXT_ONNX_INT64, 1, &one, &axis, sizeof axis);
+    onnx_raw(&g, "step", MIXT_ONNX_INT64, 1, &one, &step, sizeof step);
+    onnx_raw(&g, "columns", MIXT_ONNX_INT64, 1, &one, &columns, sizeof columns);
+    onnx_value(&g, true, "x", 4, (int64_t[]){-1, 3, 12, 12});
+    onnx_value(&g, false, "y", 2, (int64_t[]){-1, 5});
+    onnx_node(&g, "Slice", "x begin end axis step", "a", NULL);
+    onnx_node(&g, "ReduceMax", "a columns", "b", &(onnx_int){"keepdims", 0});
+    onnx_node(&g, "HardSwish", "b", "c", NULL);
+    onnx_node(&g, "LogSoftmax", "c", "d", &(onnx_int){"axis", -1});
+    onnx_node(&g, "Flatten", "d", "e", NULL);
+    onnx_node(&g, "Gemm", "e fc.weight", "y", &(onnx_int){"transB", 1});
+    mixt_run *run = trained_on_file("graph", &g);
+    for (size_t i = 0; i < sizeof x / sizeof x[0]; i++)
+        x[i] = sinf((float)i * 0.7f) * 2;
+    same_outputs("graph", run, x);
+    mixt_run_close(run);
+}
+
 /** All layers that cannot be written are named, and there is no file. */
 static void what_is_not_written(void **state)
 {
     (void)state;
     static const float up[3 * 2 * 2 * 2], fc[5 * 2 * 13 * 13];
-    char model[600];
     onnx_graph g = {0};
     onnx_floats(&g, "up.weight", 4, (int64_t[]){3, 2, 2, 2}, up);
     onnx_floats(&g, "fc.weight", 2, (int64_t[]){5, 2 * 13 * 13}, fc);
@@ -163,15 +206,7 @@ static void what_is_not_written(void **state)
     onnx_node(&g, "ConvTranspose", "x up.weight", "a", NULL);
     onnx_node(&g, "Flatten", "a", "b", NULL);
     onnx_node(&g, "Gemm", "b fc.weight", "y", &(onnx_int){"transB", 1});
-    mixt__wire_out file = onnx_finish(&g);
-    FILE *f = fopen(temp_path("in.onnx"), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(file.bytes, 1, (size_t)file.count, f), file.count);
-    fclose(f);
-    mixt__wire_out_free(&file);
-    snprintf(model, sizeof model, "model=%s", temp_path("in.onnx"));
-    mixt_run *run = trained("up", images, (const char *const[]){model, NULL});
-    mixt_run_close(run);
+    mixt_run_close(trained_on_file("up", &g));
     mixt_onnx_write_options o = MIXT_OPTIONS(mixt_onnx_write_options, .file = temp_path("out.onnx"));
     assert_int_equal(mixt_onnx_write(temp_path("up"), &o, NULL), MIXT_ERROR_UNSUPPORTED);
     assert_non_null(strstr(mixt_error_text(), "up: conv2d_grad_src is not written yet"));
@@ -183,8 +218,9 @@ static void what_is_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perceptrons),     cmocka_unit_test(convolutions),     cmocka_unit_test(residual_networks),
-        cmocka_unit_test(language_models), cmocka_unit_test(recurrent_models), cmocka_unit_test(what_is_not_written),
+        cmocka_unit_test(perceptrons),         cmocka_unit_test(convolutions),     cmocka_unit_test(residual_networks),
+        cmocka_unit_test(language_models),     cmocka_unit_test(recurrent_models), cmocka_unit_test(graphs_of_files),
+        cmocka_unit_test(what_is_not_written),
     };
     temp_folder_make();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
