@@ -93,10 +93,10 @@ const cli_command cli_export = {
         "other sizes). Other models keep mixt's names and have no config.json. inputs.json holds shape, mean, std and "
         "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.\n\n"
         "--gguf writes one GGUF file instead, for llama.cpp, of a run of gpt or llama, or of a Hugging Face folder "
-        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf).\n\n"
-        "--onnx writes one ONNX file instead (RUN/export.onnx): opset 20, weights in FP32, any number of samples, "
-        "images "
-        "as (N, C, H, W). Layers that cannot be written yet are named, all of them.",
+        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf). "
+        "--onnx writes one ONNX file instead (RUN/export.onnx): opset 20, FP32, any number of samples, images (N, C, "
+        "H, "
+        "W).",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
                    .help = "run directory written by 'mixt train'; with --gguf also a Hugging Face folder"}},
     .options =
@@ -105,9 +105,8 @@ const cli_command cli_export = {
             {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
             CLI_GGUF_OPTIONS,
-            {"onnx", .kind = CLI_FLAG, .help = "write one ONNX file: the model as it predicts, for onnxruntime"},
-            {"out", 'o', CLI_TEXT, "PATH",
-             .help = "folder to write to; it is created if needed; with --gguf or --onnx the file"},
+            {"onnx", .kind = CLI_FLAG, .help = "write one ONNX file, for onnxruntime"},
+            {"out", 'o', CLI_TEXT, "PATH", .help = "folder to write to; --gguf, --onnx: file"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
              .help = "tokens without padding; 0: as in the data",
              .more = "Of gpt, llama, bert_mlm and bert_classify; rows past N are left out"},
