@@ -93,10 +93,8 @@ const cli_command cli_export = {
         "other sizes). Other models keep mixt's names and have no config.json. inputs.json holds shape, mean, std and "
         "class names of the inputs. Padding rows of tables, and positions that the run never trained, are left out.\n\n"
         "--gguf writes one GGUF file instead, for llama.cpp, of a run of gpt or llama, or of a Hugging Face folder "
-        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf). "
-        "--onnx writes one ONNX file instead (RUN/export.onnx): opset 20, FP32, any number of samples, images (N, C, "
-        "H, "
-        "W).",
+        "(RUN/export/model-TYPE.gguf, or FOLDER/model-TYPE.gguf). --onnx writes one ONNX file instead "
+        "(RUN/export.onnx): opset 20, FP32, any number of samples, images (N, C, H, W).",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
                    .help = "run directory written by 'mixt train'; with --gguf also a Hugging Face folder"}},
     .options =
