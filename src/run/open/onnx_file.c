@@ -34,7 +34,7 @@ static void add_text(metadata *d, const char *key, const char *value)
 
 static mixt_status add_json(metadata *d, const char *key, const json_t *value)
 {
-    if (!value || json_is_null(value))
+    if (!json_array_size(value)) // tokens have no mean, and some classes no names
         return MIXT_OK;
     char *text = mixt__json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!text)
@@ -49,7 +49,6 @@ static mixt_status describe(metadata *d, const mixt_run *run, const json_t *inpu
 {
     const json_t *data = json_object_get(inputs, "data");
     add_text(d, "mixt.model", mixt__config_string(run->config, MIXT_KEY_MODEL));
-    add_text(d, "mixt.task", json_string_value(json_object_get(inputs, "task")));
     MIXT_TRY(add_json(d, "mixt.mean", json_object_get(data, "mean")));
     MIXT_TRY(add_json(d, "mixt.std", json_object_get(data, "std")));
     return add_json(d, "mixt.classes", json_object_get(data, "class_names"));
