@@ -30,8 +30,10 @@ static const double SHARED_FOR = 1.0;    // which it believes for this long afte
 static const double OFFER_EVERY = 100e-6; // it offers them the core this often
 
 // What regions may lose before the caller goes on by itself: more than it takes to wake threads that sleep. What they
-// have gained may make up for a loss, up to as much as an interruption on a machine that is otherwise idle.
-static const double LOSS_MOST = 1e-3, GAIN_MOST = 4e-3, LOSS_APART = 16;
+// have gained may make up for a loss, up to as much as a few interruptions. Regions of one kind have an account of
+// their own: small loops that lose must not keep large products from gaining.
+static const double LOSS_MOST = 1e-3, GAIN_MOST = 20e-3, LOSS_APART = 16;
+enum { ACCOUNTS = 64 };
 // A thread that took longer than this, and this many times as long as the caller, was interrupted: its work is not that
 // long.
 static const double PART_LEAST = 20e-6, PART_RATIO = 4;
@@ -43,20 +45,25 @@ typedef struct signal_word {
     double worked; // seconds of a worker's part of the region that it reports the end of
 } signal_word;
 
+/** What regions of one kind have lost to running on many threads. */
+typedef struct account {
+    double lost;        // seconds; below 0: gained
+    double alone_until; // the caller works by itself
+} account;
+
 struct mixt__team {
-    mixt__team *next;     // in the list of all
-    uint64_t life;        // changes when the team is closed: who still has it by then works with the process's
-    int requested;        // threads; 0: the default
-    bool ending;          // workers are to return
-    pthread_t *threads;   // (workers) to wait for; NULL: the process's team, which nobody waits for
-    pthread_mutex_t lock; // one region at a time
-    int workers;          // running, the caller not counted
-    int wanted;           // threads of the current region
-    uint32_t started_at;  // generation at which the newest workers were started
-    bool crowded;         // more threads than cores: do not spin
-    bool resting;         // the caller works by itself: workers are to sleep
-    double lost;          // seconds that regions lost to running on many threads; below 0: gained
-    double alone_until;   // the caller works by itself
+    mixt__team *next;           // in the list of all
+    uint64_t life;              // changes when the team is closed: who still has it by then works with the process's
+    int requested;              // threads; 0: the default
+    bool ending;                // workers are to return
+    pthread_t *threads;         // (workers) to wait for; NULL: the process's team, which nobody waits for
+    pthread_mutex_t lock;       // one region at a time
+    int workers;                // running, the caller not counted
+    int wanted;                 // threads of the current region
+    uint32_t started_at;        // generation at which the newest workers were started
+    bool crowded;               // more threads than cores: do not spin
+    bool resting;               // the caller works by itself: workers are to sleep
+    account accounts[ACCOUNTS]; // by what a region runs; two kinds that share one only lose some speed
     mixt__team_fn *fn;
     void *argument;
     signal_word generation, barrier;
@@ -363,34 +370,37 @@ static void run_alone(mixt__team *team, int threads, mixt__team_fn *fn, void *ar
     inside = NULL;
 }
 
-/** Whether the caller is to run the region by itself, because the last ones on many threads lost time. */
-static bool rests(mixt__team *team)
+static account *account_of(mixt__team *team, uintptr_t kind)
 {
-    if (!team->resting)
-        return false;
-    if (mixt__time_now() < team->alone_until)
-        return true;
-    __atomic_store_n(&team->resting, false, __ATOMIC_RELAXED);
-    return false;
+    return &team->accounts[(kind >> 4 ^ kind >> 12) % ACCOUNTS];
+}
+
+/** Whether the caller is to run the region by itself, because the last ones of its kind on many threads lost time. */
+static bool rests(mixt__team *team, account *of)
+{
+    bool resting = of->alone_until > 0 && mixt__time_now() < of->alone_until;
+    if (!resting)
+        of->alone_until = 0;
+    __atomic_store_n(&team->resting, resting, __ATOMIC_RELAXED);
+    return resting;
 }
 
 /** Counts a region that took `seconds`, in which the caller worked for `own`. */
-static void weigh(mixt__team *team, double seconds, double own)
+static void weigh(mixt__team *team, account *of, double seconds, double own)
 {
     double one_by_one = own, most = PART_RATIO * own > PART_LEAST ? PART_RATIO * own : PART_LEAST;
     for (int worker = 1; worker < team->wanted; worker++)
         one_by_one += team->done[worker].worked < most ? team->done[worker].worked : most;
-    team->lost += seconds - one_by_one;
-    if (team->lost < -GAIN_MOST)
-        team->lost = -GAIN_MOST;
-    if (team->lost < LOSS_MOST)
+    of->lost += seconds - one_by_one;
+    if (of->lost < -GAIN_MOST)
+        of->lost = -GAIN_MOST;
+    if (of->lost < LOSS_MOST)
         return;
-    team->alone_until = mixt__time_now() + LOSS_APART * team->lost;
-    team->lost = 0;
-    __atomic_store_n(&team->resting, true, __ATOMIC_RELAXED);
+    of->alone_until = mixt__time_now() + LOSS_APART * of->lost;
+    of->lost = 0;
 }
 
-static void run_together(mixt__team *team, int threads, mixt__team_fn *fn, void *argument)
+static void run_together(mixt__team *team, account *of, int threads, mixt__team_fn *fn, void *argument)
 {
     double begin = mixt__time_now();
     inside = team;
@@ -403,24 +413,31 @@ static void run_together(mixt__team *team, int threads, mixt__team_fn *fn, void 
     for (int worker = 1; worker <= team->workers; worker++)
         wait_change(team, &team->done[worker], before);
     inside = NULL;
-    weigh(team, mixt__time_now() - begin, own);
+    weigh(team, of, mixt__time_now() - begin, own);
 }
 
-bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
+/** @param kind of region, by whose account it is decided */
+static bool run_region(int threads, mixt__team_fn *fn, void *argument, uintptr_t kind)
 {
     if (inside)
         return false;
     mixt__team *team = now();
     pthread_mutex_lock(&team->lock);
-    bool by_itself = rests(team);
+    account *of = account_of(team, kind);
+    bool by_itself = rests(team, of);
     if (!by_itself)
         start_workers(team, threads - 1);
     if (by_itself || team->workers < threads - 1)
         run_alone(team, threads, fn, argument);
     else
-        run_together(team, threads, fn, argument);
+        run_together(team, of, threads, fn, argument);
     pthread_mutex_unlock(&team->lock);
     return true;
+}
+
+bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
+{
+    return run_region(threads, fn, argument, (uintptr_t)fn);
 }
 
 static void meet(mixt__team *team)
@@ -471,7 +488,7 @@ void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argu
     int64_t pieces = (count + s.grain - 1) / s.grain, threads = mixt__threads_count();
     if (threads > pieces)
         threads = pieces;
-    if (threads <= 1 || !mixt__team_run((int)threads, run_range, &s))
+    if (threads <= 1 || !run_region((int)threads, run_range, &s, (uintptr_t)fn))
         fn(argument, 0, count, 0);
 }
 
