@@ -21,7 +21,7 @@ function showConfusion(section, found) {
 
 /** An element of a picture: attributes are numbers and words of ours. */
 function shape(picture, name, attributes, words) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    const made = document.createElementNS(document.getElementById("drawing").namespaceURI, name);
     for (const [key, value] of Object.entries(attributes))
         made.setAttribute(key, value);
     if (words)
