@@ -1,9 +1,8 @@
 /* Signals while a run trains: SIGINT, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning)
- * ask for a clean stop. A second SIGINT or SIGTERM goes to who had it before, and kills as
- * usual where nobody had; the others may come twice for one cause, as when the
- * shell of a closed terminal passes on what the system has sent already. What was ignored before, as SIGHUP is under
- * nohup, stays ignored. A limit on file sizes is met as a failed write, and whoever reads the progress line may go
- * away: hours of training must not go with him.
+ * ask for a clean stop. A second SIGINT or SIGTERM goes to whoever had it before, and kills as usual where nobody had;
+ * the others may come twice for one cause, as when the shell of a closed terminal passes on what the system has sent
+ * already. What was ignored before, as SIGHUP is under nohup, stays ignored. A limit on file sizes is met as a failed
+ * write, and whoever reads the progress line may go away: hours of training must not go with him.
  */
 #ifndef MIXT_RUN_SIGNALS_H
 #define MIXT_RUN_SIGNALS_H
